@@ -1,0 +1,49 @@
+"""Where an install keeps its parts, read once from the environment."""
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Config:
+    """The places of one install. URLs are `file:///…` or `s3://bucket/prefix` without a trailing slash."""
+
+    data_dir: Path
+    lake_url: str
+    staging_url: str
+    tracking_url: str
+    redis_url: str | None
+    spark_master: str
+    s3_endpoint: str | None
+
+    @property
+    def jars_dir(self) -> Path:
+        """The Delta jars, resolved once at set-up and kept; no start needs the network."""
+        return Path(os.environ.get("ONDATRA_JARS_DIR", ROOT / ".venv" / "jars"))
+
+    @property
+    def locks_dir(self) -> Path:
+        return self.data_dir / "locks"
+
+
+def from_env(env: Mapping[str, str] = os.environ) -> Config:
+    """The configuration that the environment describes; nothing is created."""
+    data = Path(env.get("ONDATRA_DATA_DIR") or ROOT / "data").resolve()
+
+    def place(name: str, folder: str) -> str:
+        return (env.get(name) or (data / folder).as_uri()).rstrip("/")
+
+    return Config(
+        data_dir=data,
+        lake_url=place("ONDATRA_LAKE_URL", "lake"),
+        staging_url=place("ONDATRA_STAGING_URL", "staging"),
+        tracking_url=place("ONDATRA_TRACKING_URL", "store"),
+        redis_url=env.get("REDIS_URL") or None,
+        spark_master=env.get("SPARK_MASTER") or "local[2]",
+        s3_endpoint=env.get("AWS_ENDPOINT_URL_S3") or env.get("AWS_ENDPOINT_URL") or None,
+    )

@@ -1,0 +1,68 @@
+"""The errors that a caller may catch.
+
+OndatraError
+├── ProjectError        something in the project folder is wrong: a list of Problems (exit 2, nothing started)
+├── ConfigError         a setting or an argument is wrong (exit 2, nothing started)
+├── BuildError          a model could not be built; other models go on
+├── HeldError           a run must be confirmed by a person before anything is written
+├── HistoryGone         the change feed since the mark no longer exists
+├── StoreError          the store of records cannot be written or read
+├── LeaseLost           another process took the work over; the caller stops at once
+└── Cancelled           a person stopped the run
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """One thing that is wrong in a project. `file` is relative to the project folder, `line` counts from 1."""
+
+    file: str
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.message}"
+
+
+class OndatraError(Exception):
+    """The root of the tree above; its text is what a person reads."""
+
+
+class ProjectError(OndatraError):
+    """Raised when a project cannot be run as it stands."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = sorted(set(problems))
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+class ConfigError(OndatraError):
+    """Raised for a wrong setting, argument or environment before anything started."""
+
+
+class BuildError(OndatraError):
+    """Raised when a model's SQL fails on its data."""
+
+
+class HeldError(OndatraError):
+    """Raised when a run needs a person's word before it may write."""
+
+
+class HistoryGone(OndatraError):
+    """Raised when change files since the mark were removed."""
+
+
+class StoreError(OndatraError):
+    """Raised when the store of records cannot be reached or refuses."""
+
+
+class LeaseLost(OndatraError):
+    """Raised when a write found that another process owns the work now."""
+
+
+class Cancelled(OndatraError):
+    """Raised inside a run that a person cancelled."""
