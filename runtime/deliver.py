@@ -1,0 +1,327 @@
+"""Delivers one chunk: cut into push calls, call, record each answer, seal, write the files, close.
+
+A unit (the rows of one key, for kinds that have one) is never cut: it goes into one call, is tried again whole, and
+counts as the worst of its answers.
+"""
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from runtime import answers as codes
+from runtime import states, tracking, values
+from runtime.answers import Answers, Entry
+from runtime.errors import Cancelled
+from runtime.masks import Masker
+from runtime.model import Model
+from runtime.outbox import Claim, Closing, Outbox, RecordCounts
+from runtime.push import CallContext, CallResult, Outcome, PushCall, PushFunction
+from runtime.recorder import Recorder
+from runtime.staging import read_chunk
+from runtime.store import Store
+from runtime.tracking import RunInfo
+
+KEYED_UNITS = ("merge", "tracked", "scd2")
+#: Calls without a failure that are kept of each chunk under `api_calls: all`.
+KEPT_CALLS = 1_000
+
+
+@dataclass(frozen=True)
+class DeliveryRun:
+    """What all chunks of one run share."""
+
+    info: RunInfo
+    model: Model
+    push: PushFunction
+    context: CallContext
+    masker: Masker
+    store: Store
+    log: list[tuple[str, str]] = field(default_factory=list)
+
+
+@dataclass
+class Progress:
+    """Why a delivery ended before its last row; both empty when it did not."""
+
+    stopped: str = ""
+    cancelled: bool = False
+
+
+def unit_starts(table: pa.Table, kind: str) -> np.ndarray[Any, Any]:
+    """The first row of each unit; rows of a unit stand together."""
+    n = table.num_rows
+    if kind not in KEYED_UNITS or n == 0:
+        return np.arange(n)
+    keys = table.column("__ondatra_key").combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    return np.concatenate(([0], np.flatnonzero(keys[1:] != keys[:-1]) + 1))
+
+
+def cut_calls(starts: np.ndarray[Any, Any], n: int, wanted: np.ndarray[Any, Any], batch_size: int) -> Iterator[list[int]]:
+    """Calls as lists of units; one that does not fit goes into the next call, one that is larger goes alone."""
+    ends = np.append(starts[1:], n)
+    call: list[int] = []
+    rows = 0
+    for unit in np.flatnonzero(wanted):
+        size = int(ends[unit] - starts[unit])
+        if call and rows + size > batch_size:
+            yield call
+            call, rows = [], 0
+        call.append(int(unit))
+        rows += size
+    if call:
+        yield call
+
+
+def deliver(claim: Claim, run: DeliveryRun, outbox: Outbox) -> Progress:
+    """Delivers what is selected of a chunk and closes it. Raises LeaseLost, StoreError."""
+    return _Delivery(claim, run, outbox).deliver()
+
+
+def close_dead(claim: Claim, run: DeliveryRun, outbox: Outbox) -> None:
+    """Closes the chunk of a process that died: its recorded answers become records, the rest may have been taken."""
+    _Delivery(claim, run, outbox).close(dead=True)
+
+
+class _Delivery:
+    def __init__(self, claim: Claim, run: DeliveryRun, outbox: Outbox) -> None:
+        self.claim, self.run, self.outbox = claim, run, outbox
+        self.api = run.push.api
+        self.table = read_chunk(claim.url, claim.selected)
+        self.n = self.table.num_rows
+        self.starts = unit_starts(self.table, run.model.kind)
+        self.ends = np.append(self.starts[1:], self.n)
+        self.answers = Answers(self.n, claim.answered)
+        self.states = claim.states[claim.selected]
+        self.rows: list[dict[str, Any] | None] = [None] * self.n
+        self.calls: list[Any] = []
+        self.kept_good = 0
+        self.log: list[tuple[str, str]] = []
+        self.push_seconds = self.http_seconds = 0.0
+        self.lock = threading.Lock()
+        self.progress = Progress()
+        self.backoff_ends = 0.0
+
+    # pushing
+
+    def deliver(self) -> Progress:
+        if not self.claim.sealed_digest:
+            recorder = Recorder(self.outbox, self.claim, self.outbox.failed_in_row(self.claim.run_id))
+            try:
+                self._push_all(recorder)
+            finally:
+                recorder.close()
+        self.close()
+        return self.progress
+
+    def _segments(self) -> Iterator[tuple[int, list[int]]]:
+        """Calls with their numbers. Rows that failed in an earlier run never share a call with new ones."""
+        open_rows = ~self.answers.answered()
+        if not self.n:
+            return
+        open_units = np.logical_or.reduceat(open_rows, self.starts)
+        old = np.logical_or.reduceat(self.states != states.UNTRIED, self.starts)
+        number = self.claim.first_call
+        if self.answers.call.any():
+            number = int(self.answers.call.max()) + 1
+        wanted = [open_units & ~old, open_units & old]
+        if self.run.model.kind == "append":         # keeps its order, whatever failed before
+            wanted = [open_units]
+        for part in wanted:
+            for call in cut_calls(self.starts, self.n, part, self.api.push.batch_size):
+                yield number, call
+                number += 1
+
+    def _stop(self, recorder: Recorder) -> bool:
+        if self.progress.stopped or self.progress.cancelled:
+            return True
+        limit = self.api.push.max_failed_batches
+        if recorder.failed_in_row >= limit:
+            self.progress.stopped = f"{limit} calls in a row failed (push.max_failed_batches); the rest was not tried and stays due"
+        elif self.outbox.cancelled(self.claim.run_id):
+            self.progress.cancelled = True
+        return bool(self.progress.stopped or self.progress.cancelled)
+
+    def _push_all(self, recorder: Recorder) -> None:
+        calls = self._segments()
+        if self.claim.slots <= 1:
+            for number, units in calls:
+                if self._stop(recorder):
+                    return
+                self._send(number, units, recorder)
+            return
+        with ThreadPoolExecutor(self.claim.slots, thread_name_prefix="push") as pool:
+            flying: set[Future[None]] = set()
+            for number, units in calls:
+                if self._stop(recorder):
+                    break
+                flying.add(pool.submit(self._send, number, units, recorder))
+                if len(flying) >= self.claim.slots:
+                    done, flying = wait(flying, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        future.result()
+            for future in flying:
+                future.result()
+
+    def _send(self, number: int, units: list[int], recorder: Recorder) -> None:
+        """One call with its further attempts: what failed as a whole is halved, so that a bad row ends alone."""
+        queue = [(units, 1)]
+        try:
+            while queue:
+                batch, attempt = queue.pop(0)
+                failed = self._attempt(number, batch, attempt, recorder)
+                if failed and attempt < self.api.push.attempts and not self._stop_waiting(attempt):
+                    half = (len(failed) + 1) // 2
+                    whole = len(failed) == len(batch) > 1
+                    queue += [(failed[:half], attempt + 1), (failed[half:], attempt + 1)] if whole else [(failed, attempt + 1)]
+        except Cancelled:
+            self.progress.cancelled = True
+            return
+        index = self._index(units)
+        recorder.call_ended(failed=bool(np.isin(self.answers.codes[index], (codes.ERROR, codes.UNKNOWN)).all()))
+
+    def _stop_waiting(self, attempt: int) -> bool:
+        """Waits like `backoff` between attempts; True when the run was cancelled meanwhile."""
+        end = time.monotonic() + self.api.backoff * 2 ** (attempt - 1)
+        while (left := end - time.monotonic()) > 0:
+            if self.outbox.cancelled(self.claim.run_id):
+                self.progress.cancelled = True
+                return True
+            time.sleep(min(left, 0.5))
+        return False
+
+    def _index(self, units: Sequence[int]) -> np.ndarray[Any, Any]:
+        """The rows of these units, in order."""
+        if units[-1] - units[0] + 1 == len(units):
+            return np.arange(self.starts[units[0]], self.ends[units[-1]])
+        return np.concatenate([np.arange(self.starts[u], self.ends[u]) for u in units])
+
+    def _rows(self, index: np.ndarray[Any, Any]) -> list[dict[str, Any]]:
+        missing = [int(i) for i in index if self.rows[i] is None]
+        if missing:
+            made = values.to_rows(self.table.take(pa.array(missing, pa.int64())) if len(missing) < self.n else self.table, self.claim.columns)
+            for i, row in zip(missing, made, strict=True):
+                self.rows[i] = row
+        return [row for i in index if (row := self.rows[i]) is not None]
+
+    def _attempt(self, number: int, units: list[int], attempt: int, recorder: Recorder) -> list[int]:
+        """One push() call; the units that are to be tried again."""
+        index = self._index(units)
+        call = PushCall(rows=self._rows(index), batch_number=number, kind=self.run.model.kind, key_columns=list(self.run.model.key),
+                        columns=self.claim.columns, run_id=self.claim.run_id, attempt=attempt,
+                        args=self.run.model.sink.args if self.run.model.sink else ())
+        result = self.run.push.push(call, self.run.context)
+        self._keep(result)
+        entry = Entry(number, attempt, _micros(result.started_at), _micros(result.ended_at), _plain(index),
+                      "".join(map(_code, result.outcomes)), {i: o.message for i, o in enumerate(result.outcomes) if o.message})
+        with self.lock:
+            self.answers.add(entry)
+        recorder.add(entry)
+        bad = np.isin(self.answers.codes, (codes.ERROR, codes.UNKNOWN))
+        return [u for u in units if bad[self.starts[u]:self.ends[u]].any()]
+
+    def _keep(self, result: CallResult) -> None:
+        """Remembers the requests, prints and times of a call."""
+        with self.lock:
+            self.push_seconds += (result.ended_at - result.started_at).total_seconds()
+            self.http_seconds += result.http_seconds
+            self.log += [("print", line) for line in result.prints] + [("warning", line) for line in result.warnings]
+            if self.api.api_calls == "off":
+                return
+            row_failed = any(o.kind in ("error", "reject") for o in result.outcomes)
+            for made in result.calls:
+                failed = row_failed or made.status is None or made.status >= 400
+                if failed or (self.api.api_calls == "all" and self.kept_good < KEPT_CALLS):
+                    self.calls.append(made)
+                    self.kept_good += not failed
+
+    # closing
+
+    def close(self, *, dead: bool = False) -> None:
+        runs_failed = self._give_up()
+        digest = self.claim.sealed_digest or self._digest()
+        if not self.claim.sealed_digest:
+            self.outbox.seal(self.claim, digest)
+        files = self._write_records(digest)
+        calls_file = tracking.write_calls(self.run.store, self.run.info, self.claim.chunk_id, self.calls, self.run.masker) if self.calls else None
+        self.outbox.close(self.claim, Closing(
+            states=self._new_states(dead=dead), runs_failed=runs_failed, counts=self._counts(), files=files, calls_file=calls_file,
+            log=self.log, push_ms=int(self.push_seconds * 1000), http_ms=int(self.http_seconds * 1000)))
+
+    def _give_up(self) -> np.ndarray[Any, Any] | None:
+        """Counts the runs in which each row ended in error; from `give_up_after` on it becomes a reject."""
+        limit = self.api.push.give_up_after
+        before = self.claim.runs_failed
+        if not limit:
+            return before
+        whole = np.zeros(len(self.claim.states), dtype=np.uint8) if before is None else before.copy()
+        mine = whole[self.claim.selected]
+        bad = np.isin(self.answers.worst_of_units(self.starts), (codes.ERROR, codes.UNKNOWN))
+        mine[bad & (mine < 255)] += 1
+        for i in np.flatnonzero(bad & (mine >= limit) & np.isin(self.answers.codes, (codes.ERROR, codes.UNKNOWN))):
+            self.answers.codes[i] = codes.REJECT
+            self.answers.messages[int(i)] = f"gave up after {limit} runs: {self.answers.messages.get(int(i), '')}"
+        whole[self.claim.selected] = mine
+        return whole
+
+    def _digest(self) -> str:
+        a = self.answers
+        said = hashlib.sha256()
+        for part in (a.codes, a.attempt, a.call, a.started, a.ended):
+            said.update(np.ascontiguousarray(part).tobytes())
+        said.update(repr(sorted(a.messages.items())).encode())
+        return said.hexdigest()
+
+    def _write_records(self, digest: str) -> Sequence[tracking.WrittenFile]:
+        index = np.flatnonzero(self.answers.answered() & (self.answers.codes != codes.JOB))
+        if not len(index):
+            return ()
+        picked = self.table.take(pa.array(index)) if len(index) < self.n else self.table
+        a = self.answers
+        batch = tracking.RecordBatch(
+            rows=self._rows(index), records=picked.column("__ondatra_record").to_pylist(), keys=picked.column("__ondatra_key").to_pylist(),
+            outcomes=[Outcome(codes.OUTCOMES[c], a.messages.get(int(i)), c != codes.UNKNOWN) for i, c in zip(index, a.codes[index], strict=True)],
+            attempts=a.attempt[index].tolist(), batch_numbers=a.call[index].tolist(),
+            started=a.started[index].tolist(), ended=a.ended[index].tolist(), digest=digest, chunk_id=self.claim.chunk_id)
+        return tracking.write(self.run.store, self.run.info, batch, self.outbox.reserve(self.claim))
+
+    def _new_states(self, *, dead: bool) -> np.ndarray[Any, Any]:
+        worst = self.answers.worst_of_units(self.starts)
+        mine = self.states.copy()
+        for code, state in codes.STATES.items():
+            mine[worst == code] = state
+        if dead:                                    # calls in flight when the process died may have arrived
+            mine[worst == codes.NO_ANSWER] = states.UNKNOWN
+        whole = self.claim.states.copy()
+        whole[self.claim.selected] = mine
+        return whole
+
+    def _counts(self) -> RecordCounts:
+        record = self.table.column("__ondatra_record").to_numpy(zero_copy_only=False).astype(bool)
+        tally = {code: int((self.answers.codes[record] == code).sum()) for code in codes.SEVERITY}
+        companions = np.isin(self.answers.codes[~record], (codes.ERROR, codes.UNKNOWN))
+        return RecordCounts(succeeded=tally["k"] + tally["w"], warned=tally["w"], rejected=tally["r"],
+                            retrying=tally["e"] + tally["u"] + tally["j"], not_tried=tally["-"], companions_due=int(companions.sum()))
+
+
+def _code(outcome: Outcome) -> str:
+    if outcome.kind == "error":
+        return codes.ERROR if outcome.known else codes.UNKNOWN
+    return {"ok": codes.OK, "warn": codes.WARN, "reject": codes.REJECT}[outcome.kind]
+
+
+def _micros(moment: Any) -> int:
+    return round(moment.timestamp() * 1_000_000)
+
+
+def _plain(index: np.ndarray[Any, Any]) -> Sequence[int]:
+    """A range where the rows stand together, for a small entry."""
+    first, last = int(index[0]), int(index[-1])
+    return range(first, last + 1) if last - first + 1 == len(index) else index.tolist()

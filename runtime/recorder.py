@@ -1,0 +1,80 @@
+"""Answers on their way to the database: committed at the latest 200 ms or 1,000 rows after they came."""
+from __future__ import annotations
+
+import threading
+import time
+
+from runtime.answers import Entry
+from runtime.outbox import Claim, Outbox
+
+MOST_ROWS = 1_000
+#: Half of what is promised, so that a slow commit still keeps it.
+LONGEST_WAIT = 0.1
+
+
+class Recorder:
+    """Collects the answers of one delivery. A thread commits them while the next call is still out."""
+
+    def __init__(self, outbox: Outbox, claim: Claim, failed_in_row: int) -> None:
+        self.outbox, self.claim = outbox, claim
+        self._failed_in_row = failed_in_row
+        self._waiting: list[Entry] = []
+        self._rows = 0
+        self._error: BaseException | None = None
+        self._changed = threading.Condition()
+        self._commit = threading.Lock()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
+        self._thread.start()
+
+    @property
+    def failed_in_row(self) -> int:
+        return self._failed_in_row
+
+    def call_ended(self, *, failed: bool) -> None:
+        """Counts failed calls in a row; committed with the next answers."""
+        with self._changed:
+            self._failed_in_row = self._failed_in_row + 1 if failed else 0
+
+    def add(self, entry: Entry) -> None:
+        """Raises what went wrong at an earlier commit."""
+        with self._changed:
+            if self._error:
+                raise self._error
+            self._waiting.append(entry)
+            self._rows += len(entry.index)
+            full = self._rows >= MOST_ROWS
+            self._changed.notify()
+        if full:
+            self.flush()
+
+    def flush(self) -> None:
+        """Commits what waits; when it returns, it is durable."""
+        with self._commit:
+            with self._changed:
+                entries, self._waiting, self._rows = self._waiting, [], 0
+                failed = self._failed_in_row
+            if entries:
+                self.outbox.record(self.claim, entries, failed_in_row=failed)
+
+    def close(self) -> None:
+        """The last commit; raises what went wrong in the thread."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        self._thread.join()
+        if self._error:
+            raise self._error
+        self.flush()
+
+    def _run(self) -> None:
+        try:
+            while not self._closed:
+                with self._changed:
+                    self._changed.wait_for(lambda: self._waiting or self._closed)
+                time.sleep(0 if self._closed else LONGEST_WAIT)
+                self.flush()
+        except BaseException as error:      # handed to the thread that pushes, which stops at its next answer
+            self._error = error
+        finally:
+            self.outbox.thread_ends()
