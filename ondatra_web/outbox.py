@@ -1,0 +1,177 @@
+"""The database's part in delivery: claims, answers, seals, closes. Work is claimed by conditional updates; every later
+write names the lease of its claim and fails when another process has taken the work over."""
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from django.db import connection, transaction
+from django.db.models import F, Max
+from django.utils import timezone
+
+from ondatra_web import workers
+from ondatra_web.models import Answer, ApiCallFile, Chunk, Delivery, MessageGroup, RecordFile, Run, RunLog
+from runtime import answers, states
+from runtime.errors import LeaseLost
+from runtime.model import Column
+from runtime.outbox import Claim, Closing
+from runtime.tracking import WrittenFile
+
+#: How old the answer to "was this run cancelled, is it still ours?" may be; asked before every call.
+FRESH_SECONDS = 0.2
+MOST_LOG_LINES = 1_000
+
+
+def columns_of(plain: Sequence[Sequence[str]]) -> tuple[Column, ...]:
+    return tuple(Column(*c) for c in plain)
+
+
+def take(run: Run, slots: int, max_concurrent: int) -> Claim | None:
+    """Claims the next chunk of the run that may be sent now, or one whose worker died; None if there is none."""
+    with transaction.atomic():
+        Run.objects.select_for_update().get(pk=run.pk)
+        open_ones = list(Delivery.objects.filter(run=run).exclude(status=Delivery.Status.CLOSED)
+                         .select_related("owner").defer("positions").order_by("ordinal")[:200])
+        dead = [d for d in open_ones if d.status != Delivery.Status.WAITING and workers.is_dead(d.owner)]
+        working = [d for d in open_ones if d.status == Delivery.Status.CLAIMED and d not in dead]
+        waiting = [d for d in open_ones if d.status == Delivery.Status.WAITING]
+        if dead:
+            chosen = dead[0]
+        elif waiting and len(working) * slots < max_concurrent and all(d.phase >= waiting[0].phase for d in working):
+            chosen = waiting[0]
+        else:
+            return None
+        status = Delivery.Status.SEALED if chosen.status == Delivery.Status.SEALED else Delivery.Status.CLAIMED
+        Delivery.objects.filter(pk=chosen.pk).update(status=status, owner=workers.me(), lease=F("lease") + 1)
+    return claim_of(Delivery.objects.select_related("chunk").get(pk=chosen.pk), slots)
+
+
+def claim_of(delivery: Delivery, slots: int = 1) -> Claim:
+    chunk = delivery.chunk
+    whole = states.unpack(bytes(chunk.states))
+    selected = states.unpack_mask(bytes(delivery.positions), chunk.rows) if delivery.positions else np.ones(chunk.rows, dtype=bool)
+    said = [entry for blob in Answer.objects.filter(delivery=delivery).order_by("pk").values_list("blob", flat=True)
+            for entry in answers.unpack(bytes(blob))]
+    return Claim(
+        delivery_id=delivery.pk, run_id=delivery.run_id, chunk_id=chunk.pk, lease=delivery.lease, url=chunk.url, states=whole,
+        selected=selected, columns=columns_of(chunk.columns), first_call=delivery.first_call, answered=tuple(said),
+        runs_failed=states.unpack(bytes(chunk.runs_failed)) if chunk.runs_failed else None, sealed_digest=delivery.digest, slots=slots)
+
+
+class DatabaseOutbox:
+    """runtime.outbox.Outbox over Django's tables."""
+
+    def __init__(self) -> None:
+        self._asked: dict[int, tuple[float, bool]] = {}
+
+    def _held(self, claim: Claim) -> Any:
+        return Delivery.objects.filter(pk=claim.delivery_id, lease=claim.lease)
+
+    def _lost(self, claim: Claim) -> LeaseLost:
+        return LeaseLost(f"delivery {claim.delivery_id} of run {claim.run_id} was taken over by another process")
+
+    def record(self, claim: Claim, entries: Sequence[answers.Entry], *, failed_in_row: int | None) -> None:
+        with transaction.atomic():
+            if not self._held(claim).select_for_update().filter(status=Delivery.Status.CLAIMED).exists():
+                raise self._lost(claim)
+            Answer.objects.create(delivery_id=claim.delivery_id, blob=answers.pack(entries))
+            if failed_in_row is not None:
+                Run.objects.filter(pk=claim.run_id).update(failed_in_row=failed_in_row)
+
+    def failed_in_row(self, run_id: int) -> int:
+        return Run.objects.values_list("failed_in_row", flat=True).get(pk=run_id)
+
+    def seal(self, claim: Claim, digest: str) -> None:
+        if not self._held(claim).update(status=Delivery.Status.SEALED, digest=digest):
+            raise self._lost(claim)
+
+    def reserve(self, claim: Claim) -> Callable[[str], int]:
+        def number(batch_type: str) -> int:
+            """The delivery's own number of that type; a second request gets the next free one of the run."""
+            with transaction.atomic():
+                Run.objects.select_for_update().get(pk=claim.run_id)
+                mine = Delivery.objects.get(pk=claim.delivery_id)
+                if mine.lease != claim.lease:
+                    raise self._lost(claim)
+                given = mine.files.get(batch_type)
+                if given is None or batch_type in asked:
+                    taken = [n for files in Delivery.objects.filter(run_id=claim.run_id).values_list("files", flat=True)
+                             if (n := files.get(batch_type)) is not None]
+                    taken += [n for n in (RecordFile.objects.filter(run_id=claim.run_id, batch_type=batch_type)
+                                          .aggregate(n=Max("number"))["n"],) if n is not None]
+                    given = max(taken, default=-1) + 1
+                    mine.files[batch_type] = given
+                    mine.save(update_fields=["files"])
+                asked.add(batch_type)
+                return int(given)
+
+        asked: set[str] = set()
+        return number
+
+    def close(self, claim: Claim, closing: Closing) -> None:
+        c = closing.counts
+        with transaction.atomic():
+            Run.objects.select_for_update().get(pk=claim.run_id)
+            if not self._held(claim).update(status=Delivery.Status.CLOSED, counts=vars(c)):
+                raise self._lost(claim)
+            save_states(claim.chunk_id, closing.states, closing.runs_failed)
+            record_files(claim.run_id, claim.delivery_id, closing.files)
+            if closing.calls_file:
+                ApiCallFile.objects.create(run_id=claim.run_id, delivery_id=claim.delivery_id, url=closing.calls_file[0], calls=closing.calls_file[1])
+            room = MOST_LOG_LINES - RunLog.objects.filter(run_id=claim.run_id).count()
+            RunLog.objects.bulk_create([RunLog(run_id=claim.run_id, level=level, text=text) for level, text in closing.log[:max(room, 0)]])
+            Answer.objects.filter(delivery_id=claim.delivery_id).delete()
+            Run.objects.filter(pk=claim.run_id).update(
+                succeeded=F("succeeded") + c.succeeded, warned=F("warned") + c.warned, rejected=F("rejected") + c.rejected,
+                retrying=F("retrying") + c.retrying, not_tried=F("not_tried") + c.not_tried,
+                companions_due=F("companions_due") + c.companions_due, push_ms=F("push_ms") + closing.push_ms, http_ms=F("http_ms") + closing.http_ms)
+
+    def cancelled(self, run_id: int) -> bool:
+        at, said = self._asked.get(run_id, (0.0, False))
+        if time.monotonic() - at > FRESH_SECONDS:
+            status = Run.objects.values_list("status", flat=True).get(pk=run_id)
+            said = status in (Run.Status.CANCELING, Run.Status.CANCELLED)
+            self._asked[run_id] = time.monotonic(), said
+        return said
+
+    def thread_ends(self) -> None:
+        connection.close()
+
+
+def save_states(chunk_id: int, whole: np.ndarray[Any, Any], runs_failed: np.ndarray[Any, Any] | None = None) -> None:
+    """Writes a chunk's states and what is counted from them."""
+    tally = Counter({int(state): int(n) for state, n in zip(*np.unique(whole, return_counts=True), strict=True)})
+    fields: dict[str, Any] = {
+        "states": states.pack(whole), "due_rows": sum(tally[s] for s in (states.UNTRIED, states.REFUSED, states.UNKNOWN)),
+        "blocked_rows": tally[states.BLOCKED], "rejected_rows": tally[states.REJECTED]}
+    if runs_failed is not None:
+        fields["runs_failed"] = states.pack(runs_failed)
+    Chunk.objects.filter(pk=chunk_id).update(**fields)
+
+
+def record_files(run_id: int, delivery_id: int | None, files: Sequence[WrittenFile]) -> None:
+    """Names written files and adds up their message groups."""
+    run = Run.objects.only("sync_id").get(pk=run_id)
+    for f in files:
+        RecordFile.objects.get_or_create(
+            run_id=run_id, batch_type=f.batch_type, number=f.number,
+            defaults={"delivery_id": delivery_id, "url": f.path, "rows": f.rows, "size": f.size, "counts": f.counts, "operations": f.operations,
+                      "min_identifier": f.min_identifier, "max_identifier": f.max_identifier, "written_at": timezone.now()})
+        for group in f.groups:
+            pattern = group.pattern[:500]
+            known, made = MessageGroup.objects.get_or_create(
+                run_id=run_id, status=group.status, pattern=pattern,
+                defaults={"sample_message": group.sample_message, "sample_identifier": group.sample_identifier, "rows": group.rows,
+                          "first_run_id": _first_run(run, group.status, pattern)})
+            if not made:
+                MessageGroup.objects.filter(pk=known.pk).update(rows=F("rows") + group.rows)
+
+
+def _first_run(run: Run, status: str, pattern: str) -> int:
+    """The run in which this sync first said so: the newest earlier group knows it."""
+    earlier = (MessageGroup.objects.filter(run__sync_id=run.sync_id, status=status, pattern=pattern, run_id__lt=run.pk)
+               .order_by("-run_id").values_list("first_run_id", flat=True).first())
+    return earlier or run.pk

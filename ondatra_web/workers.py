@@ -1,0 +1,98 @@
+"""Which processes live. A process holds an operating-system lock for life, so a free lock proves that it is dead."""
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import fcntl
+import os
+import socket
+import threading
+from pathlib import Path
+from typing import IO, Any
+
+from django.conf import settings
+from django.db import close_old_connections, connection, connections
+from django.utils import timezone
+
+from ondatra_web.models import Worker
+
+#: A held lock whose heartbeat is older than this is taken over: the machine may be gone or the process stopped.
+LOST_AFTER = dt.timedelta(seconds=60)
+HEARTBEAT_SECONDS = 10
+#: Advisory lock numbers of workers start here, out of the way of other users of the database.
+ADVISORY_BASE = 0x0D_A7_2A << 32
+
+_mine: dict[int, tuple[Worker, Any]] = {}       # process id -> its row and what holds its lock
+_guard = threading.Lock()
+
+
+def me(kind: str = "run") -> Worker:
+    """This process's row. The first call makes it, takes the lock and starts the heartbeat."""
+    with _guard:
+        if os.getpid() not in _mine:
+            worker = Worker.objects.create(kind=kind, host=socket.gethostname(), pid=os.getpid())
+            _mine[os.getpid()] = worker, _hold(worker)
+            threading.Thread(target=_beat, args=(worker.pk,), name="heartbeat", daemon=True).start()
+        return _mine[os.getpid()][0]
+
+
+def is_dead(worker: Worker | None) -> bool:
+    """Whether that process is gone; what it had claimed is then free. None (never claimed) counts as dead."""
+    if worker is None or worker.ended_at is not None:
+        return True
+    if os.getpid() in _mine and _mine[os.getpid()][0].pk == worker.pk:
+        return False
+    return _lock_is_free(worker) or timezone.now() - worker.heartbeat_at > LOST_AFTER
+
+
+def _hold(worker: Worker) -> Any:
+    if connection.vendor == "postgresql":
+        own = connections["default"].copy()     # type: ignore[no-untyped-call]  # a session of its own: the lock lives as long as it
+        with own.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_lock(%s)", [ADVISORY_BASE + worker.pk])
+        return own
+    folder = settings.ONDATRA.locks_dir
+    folder.mkdir(parents=True, exist_ok=True)
+    worker.lock = str(folder / f"worker-{worker.pk}.lock")
+    file = open(worker.lock, "w")               # noqa: SIM115  held open for the life of the process
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    worker.save(update_fields=["lock"])
+    return file
+
+
+def _lock_is_free(worker: Worker) -> bool:
+    if not worker.lock:
+        if connection.vendor != "postgresql":
+            return False                        # made but not yet locked: its heartbeat decides
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_try_advisory_lock(%s)", [ADVISORY_BASE + worker.pk])
+            free = bool(cursor.fetchone()[0])
+            if free:
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [ADVISORY_BASE + worker.pk])
+            return free
+    if worker.host != socket.gethostname():
+        return False
+    file: IO[str] | None = None
+    try:
+        file = open(worker.lock)                # noqa: SIM115
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    finally:
+        if file:
+            file.close()
+    Worker.objects.filter(pk=worker.pk, ended_at=None).update(ended_at=timezone.now())
+    with contextlib.suppress(OSError):
+        Path(worker.lock).unlink()
+    return True
+
+
+def _beat(pk: int) -> None:
+    while True:
+        threading.Event().wait(HEARTBEAT_SECONDS)
+        with contextlib.suppress(Exception):    # a database that is down for a while must not end the heartbeat
+            close_old_connections()
+            Worker.objects.filter(pk=pk).update(heartbeat_at=timezone.now())
+            connection.close()
