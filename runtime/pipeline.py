@@ -1,0 +1,229 @@
+"""The whole line: plan, build, find changes, stage. Delivery follows in `runtime.deliver`, chunk by chunk.
+
+    SQL model -> plan (can it have changed?) -> build (one commit to its Delta table, only if something changed)
+              -> stage (the change feed since the mark becomes chunk files; the mark moves in one transaction)
+
+`Ledger` is the memory of all this: `ondatra_web.ledger` keeps it in the database.
+"""
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from runtime import plan, sources
+from runtime.errors import BuildError, Cancelled, HeldError, LeaseLost
+from runtime.model import Column, Model
+from runtime.project import Project
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from runtime.kinds import Built
+    from runtime.staging import Staged, WaitingChunk
+
+log = logging.getLogger("ondatra.pipeline")
+INTERNAL = ("__ondatra_", "_content_hash")
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """What is known of a model's table since its last build."""
+
+    fingerprint: str
+    version: int | None
+    rows: int
+    columns: tuple[Column, ...] = ()
+
+
+@dataclass(frozen=True)
+class Result:
+    """How one model ended. `action`: built, unchanged, skipped or failed."""
+
+    model: Model
+    action: str
+    rows: int = 0
+    error: str | None = None
+    version: int | None = None
+    own_from: int | None = None                 # changes of later versions are this run's own
+    fingerprint: str = ""
+    columns: tuple[Column, ...] = ()
+    sql: str = ""
+    inputs: tuple[str, ...] = ()
+    built: Built | None = None
+
+
+@dataclass(frozen=True)
+class SyncWork:
+    """What the ledger knows of a sync whose run has begun."""
+
+    run_id: int
+    mark: int | None
+    waiting: tuple[WaitingChunk, ...]
+    delivered_rows: int
+    out_url: str
+    confirmed_deletes: int | None = None
+    full: bool = False
+    baseline: bool = False
+    fresh: bool = False                         # its kind or key changed and a person said --full or --baseline: the table starts anew
+
+
+class Ledger(Protocol):
+    """The memory of the line."""
+
+    def table_url(self, model: str) -> str: ...
+    def remembered(self, model: str) -> Remembered | None: ...
+    def remember(self, result: Result) -> None:
+        """Of a model without a sink, after its commit."""
+
+    def begin(self, model: Model) -> SyncWork | None:
+        """The sync's run starts; None when it may not (another run works, or a person must decide first)."""
+
+    def staged(self, work: SyncWork, result: Result, staged: Staged | None) -> None:
+        """One transaction: chunks, counts, superseded rows, the mark, the fingerprint."""
+
+    def held(self, work: SyncWork, error: HeldError) -> None: ...
+    def failed(self, work: SyncWork, error: str) -> None: ...
+    def step(self, work: SyncWork, name: str) -> None: ...
+    def cancelled(self, work: SyncWork) -> bool: ...
+
+
+@dataclass
+class Line:
+    """One walk over a project's models."""
+
+    project: Project
+    ledger: Ledger
+    session: Callable[[], SparkSession]         # started at the first need: a run with nothing to do needs none
+    rebuild: bool = False
+    results: dict[str, Result] = field(default_factory=dict)
+    _spark: SparkSession | None = None
+
+    def run(self) -> dict[str, Result]:
+        """Every model of the project, inputs first. A model that fails skips what reads it and nothing else."""
+        for name in self.project.order:
+            model = self.project.models[name]
+            broken = [i for i in self.project.inputs[name] if self.results[i].action in ("failed", "skipped")]
+            if broken:
+                self.results[name] = Result(model, "skipped", error=f"its input {broken[0]} {self.results[broken[0]].action}")
+                self.ledger.remember(self.results[name])
+            elif model.sink:
+                self.results[name] = self._sync(model)
+            else:
+                self.results[name] = self._plain(model)
+        return self.results
+
+    def _plain(self, model: Model) -> Result:
+        try:
+            result = self._build(model, None)
+        except (LeaseLost, Cancelled):
+            raise
+        except Exception as error:
+            result = Result(model, "failed", error=reason(error))
+            log.debug("%s failed", model.name, exc_info=True)
+        self.ledger.remember(result)
+        return result
+
+    def _sync(self, model: Model) -> Result:
+        work = self.ledger.begin(model)
+        if work is None:                        # not ours to write; readers see the table as it is
+            known = self.ledger.remembered(model.name)
+            if known is None or known.version is None:
+                return Result(model, "skipped", error="another run of this sync is working")
+            return Result(model, "unchanged", known.rows, version=known.version, columns=known.columns)
+        try:
+            self.ledger.step(work, "build")
+            result = self._build(model, work)
+            self.ledger.step(work, "changes")
+            self.ledger.staged(work, result, self._stage(work, result))
+            return result
+        except HeldError as error:
+            self.ledger.held(work, error)
+            return Result(model, "skipped", error=str(error))
+        except (LeaseLost, Cancelled):
+            raise
+        except Exception as error:
+            self.ledger.failed(work, reason(error))
+            result = Result(model, "failed", error=reason(error))
+            self.ledger.remember(result)
+            log.debug("%s failed", model.name, exc_info=True)
+            return result
+
+    # build
+
+    def _build(self, model: Model, work: SyncWork | None) -> Result:
+        from runtime import kinds
+        from runtime.lake import LakeTable
+
+        translated = self.project.translated[model.name]
+        inputs = {i: self.results[i].version for i in self.project.inputs[model.name]}
+        print_ = plan.fingerprint(model, translated, inputs)
+        known = self.ledger.remembered(model.name)
+        same = known is not None and known.version is not None and print_ and known.fingerprint == print_
+        if known and same and not self.rebuild and not (work and (work.confirmed_deletes is not None or work.fresh)):
+            return Result(model, "unchanged", known.rows, version=known.version, own_from=known.version, fingerprint=print_,
+                          columns=known.columns, sql=translated.spark_sql, inputs=tuple(inputs))
+        frame, columns = self._frame(model)
+        table = LakeTable(self.ledger.table_url(model.name))
+        options = kinds.BuildOptions(confirmed_deletes=work.confirmed_deletes if work else None, full=bool(work and work.fresh))
+        built = kinds.build(self.spark, model, table, frame, columns=columns, ordered=translated.ordered, run_id=work.run_id if work else 0,
+                            options=options, delivered_rows=work.delivered_rows if work else 0)
+        own_from = built.version if built.action == "unchanged" else built.previous_version
+        return Result(model, built.action, built.rows, version=built.version, own_from=own_from, fingerprint=print_, columns=columns,
+                      sql=translated.spark_sql, inputs=tuple(inputs), built=built)
+
+    @property
+    def spark(self) -> SparkSession:
+        if self._spark is None:
+            self._spark = self.session()
+        return self._spark
+
+    def _frame(self, model: Model) -> tuple[DataFrame, tuple[Column, ...]]:
+        """The model's result, not yet computed: its inputs and files stand as temporary views of the session."""
+        from runtime.lake import LakeTable
+        from runtime.sql import spark_columns
+
+        translated = self.project.translated[model.name]
+        for name in self.project.inputs[model.name]:
+            result = self.results[name]
+            table = LakeTable(self.ledger.table_url(name)).read(self.spark, result.version)
+            table.select(*[f"`{c.name.replace('`', '``')}`" for c in result.columns]).createOrReplaceTempView(name.replace(".", "__"))
+        for file in translated.files:
+            sources.open_file(self.spark, file).createOrReplaceTempView(file.view)
+        frame = self.spark.sql(translated.spark_sql)
+        return frame, translated.columns or spark_columns(frame.schema)
+
+    # stage
+
+    def _stage(self, work: SyncWork, result: Result) -> Staged | None:
+        """The chunks of what changed since the mark; None when the table stands at the mark and nothing else is asked."""
+        from runtime.lake import LakeTable
+        from runtime.staging import StageRequest, stage
+
+        if work.baseline or result.version is None or (result.version == work.mark and not work.full):
+            return None
+        return stage(self.spark, StageRequest(
+            model=result.model, table=LakeTable(self.ledger.table_url(result.model.name)), mark=None if work.fresh else work.mark,
+            version=result.version, own_from=result.own_from if result.own_from is not None else -1,
+            waiting=work.waiting, out_url=work.out_url, full=work.full, columns=result.columns))
+
+
+def reason(error: BaseException) -> str:
+    """The line that a person reads: Spark's own message without its stack."""
+    if isinstance(error, BuildError):
+        return str(error)
+    text = str(getattr(error, "desc", None) or error) or type(error).__name__
+    for mark in ("\n\nJVM stacktrace:", "\n\tat "):
+        text = text.split(mark)[0]
+    return text.strip()
+
+
+def without_sink(model: Model) -> Model:
+    """The model as a plain table, for evaluation that must send nothing."""
+    return replace(model, sink=None)
+
+
+def visible(columns: Any) -> list[str]:
+    """The names that a SELECT produced, without the engine's own."""
+    return [c for c in columns if not c.startswith(INTERNAL)]
