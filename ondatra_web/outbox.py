@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from django.db import connection, transaction
-from django.db.models import F, Max
+from django.db.models import F, Max, QuerySet
 from django.utils import timezone
 
 from ondatra_web import workers
@@ -33,7 +33,7 @@ def take(run: Run, slots: int, max_concurrent: int) -> Claim | None:
     """Claims the next chunk of the run that may be sent now, or one whose worker died; None if there is none."""
     with transaction.atomic():
         Run.objects.select_for_update().get(pk=run.pk)
-        open_ones = list(Delivery.objects.filter(run=run).exclude(status=Delivery.Status.CLOSED)
+        open_ones = list(open_deliveries(run)
                          .select_related("owner").defer("positions").order_by("ordinal")[:200])
         dead = [d for d in open_ones if d.status != Delivery.Status.WAITING and workers.is_dead(d.owner)]
         working = [d for d in open_ones if d.status == Delivery.Status.CLAIMED and d not in dead]
@@ -47,6 +47,11 @@ def take(run: Run, slots: int, max_concurrent: int) -> Claim | None:
         status = Delivery.Status.SEALED if chosen.status == Delivery.Status.SEALED else Delivery.Status.CLAIMED
         Delivery.objects.filter(pk=chosen.pk).update(status=status, owner=workers.me(), lease=F("lease") + 1)
     return claim_of(Delivery.objects.select_related("chunk").get(pk=chosen.pk), slots)
+
+
+def open_deliveries(run: Run) -> QuerySet[Delivery]:
+    """What of a run is not done; a sealed delivery that has its counts waits only for the store."""
+    return Delivery.objects.filter(run=run).exclude(status=Delivery.Status.CLOSED).exclude(status=Delivery.Status.SEALED, counts__has_key="succeeded")
 
 
 def claim_of(delivery: Delivery, slots: int = 1) -> Claim:
@@ -115,7 +120,8 @@ class DatabaseOutbox:
         c = closing.counts
         with transaction.atomic():
             Run.objects.select_for_update().get(pk=claim.run_id)
-            if not self._held(claim).update(status=Delivery.Status.CLOSED, counts=vars(c)):
+            status = Delivery.Status.SEALED if closing.files_pending else Delivery.Status.CLOSED
+            if not self._held(claim).update(status=status, counts=vars(c)):
                 raise self._lost(claim)
             save_states(claim.chunk_id, closing.states, closing.runs_failed)
             record_files(claim.run_id, claim.delivery_id, closing.files)
@@ -123,7 +129,10 @@ class DatabaseOutbox:
                 ApiCallFile.objects.create(run_id=claim.run_id, delivery_id=claim.delivery_id, url=closing.calls_file[0], calls=closing.calls_file[1])
             room = MOST_LOG_LINES - RunLog.objects.filter(run_id=claim.run_id).count()
             RunLog.objects.bulk_create([RunLog(run_id=claim.run_id, level=level, text=text) for level, text in closing.log[:max(room, 0)]])
-            Answer.objects.filter(delivery_id=claim.delivery_id).delete()
+            if closing.files_pending:
+                Run.objects.filter(pk=claim.run_id).update(tracking="pending")
+            else:
+                Answer.objects.filter(delivery_id=claim.delivery_id).delete()
             Run.objects.filter(pk=claim.run_id).update(
                 succeeded=F("succeeded") + c.succeeded, warned=F("warned") + c.warned, rejected=F("rejected") + c.rejected,
                 retrying=F("retrying") + c.retrying, not_tried=F("not_tried") + c.not_tried,

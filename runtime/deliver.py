@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ import pyarrow as pa
 from runtime import answers as codes
 from runtime import states, tracking, values
 from runtime.answers import Answers, Entry
-from runtime.errors import Cancelled
+from runtime.errors import Cancelled, StoreError
 from runtime.masks import Masker
 from runtime.model import Model
 from runtime.outbox import Claim, Closing, Outbox, RecordCounts
@@ -88,6 +88,11 @@ def deliver(claim: Claim, run: DeliveryRun, outbox: Outbox) -> Progress:
 def close_dead(claim: Claim, run: DeliveryRun, outbox: Outbox) -> None:
     """Closes the chunk of a process that died: its recorded answers become records, the rest may have been taken."""
     _Delivery(claim, run, outbox).close(dead=True)
+
+
+def write_pending(claim: Claim, run: DeliveryRun, outbox: Outbox) -> Sequence[tracking.WrittenFile]:
+    """The record files of a delivery that ended while the store was down. Raises StoreError."""
+    return _Delivery(claim, run, outbox).write_files()
 
 
 class _Delivery:
@@ -249,11 +254,21 @@ class _Delivery:
         digest = self.claim.sealed_digest or self._digest()
         if not self.claim.sealed_digest:
             self.outbox.seal(self.claim, digest)
-        files = self._write_records(digest)
+        closing = Closing(states=self._new_states(dead=dead), runs_failed=runs_failed, counts=self._counts(), log=self.log,
+                          push_ms=int(self.push_seconds * 1000), http_ms=int(self.http_seconds * 1000))
+        try:
+            closing = replace(closing, **self._write(digest))
+        except StoreError as error:             # never the end of a delivery: the answers stay until the store is back
+            closing = replace(closing, files_pending=True, log=[*self.log, ("warning", f"the record files wait: {error}")])
+        self.outbox.close(self.claim, closing)
+
+    def _write(self, digest: str) -> dict[str, Any]:
         calls_file = tracking.write_calls(self.run.store, self.run.info, self.claim.chunk_id, self.calls, self.run.masker) if self.calls else None
-        self.outbox.close(self.claim, Closing(
-            states=self._new_states(dead=dead), runs_failed=runs_failed, counts=self._counts(), files=files, calls_file=calls_file,
-            log=self.log, push_ms=int(self.push_seconds * 1000), http_ms=int(self.http_seconds * 1000)))
+        return {"files": self._write_records(digest), "calls_file": calls_file}
+
+    def write_files(self) -> Sequence[tracking.WrittenFile]:
+        """The record files of a sealed delivery whose store was down; raises StoreError while it still is."""
+        return self._write_records(self.claim.sealed_digest)
 
     def _give_up(self) -> np.ndarray[Any, Any] | None:
         """Counts the runs in which each row ended in error; from `give_up_after` on it becomes a reject."""

@@ -58,6 +58,7 @@ class Closing:
     log: Sequence[tuple[str, str]] = field(default_factory=tuple)   # level, text
     push_ms: int = 0
     http_ms: int = 0
+    files_pending: bool = False                 # the store is down: states and counts now, files when it is back
 
 
 class Outbox(Protocol):

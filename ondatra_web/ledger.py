@@ -1,0 +1,249 @@
+"""The pipeline's memory: runtime.pipeline.Ledger over Django's tables."""
+from __future__ import annotations
+
+import logging
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from ondatra_web import outbox, workers
+from ondatra_web.models import Chunk, Delivery, ModelState, Run, Sync, Workspace
+from ondatra_web.outbox import columns_of
+from runtime import staging, states, tracking
+from runtime.errors import HeldError
+from runtime.model import Model
+from runtime.pipeline import Remembered, Result, SyncWork
+from runtime.push import PushFunction
+from runtime.staging import Staged, WaitingChunk
+from runtime.store import Store
+
+log = logging.getLogger("ondatra.ledger")
+DUE = (states.UNTRIED, states.REFUSED, states.UNKNOWN)
+
+
+class DatabaseLedger:
+    """One walk's memory. `options` are those of the run command; `given` are runs that a page or a schedule made before."""
+
+    def __init__(self, workspace: Workspace, pushes: Mapping[str, PushFunction], *, options: Mapping[str, Any], trigger: str,
+                 given: Mapping[str, Run] | None = None, close_dead: Callable[[Run], None], store_of: Callable[[Run], tuple[Store, tracking.RunInfo]]) -> None:
+        self.workspace, self.pushes, self.options, self.trigger = workspace, pushes, dict(options), trigger
+        self.given = dict(given or {})
+        self.close_dead, self.store_of = close_dead, store_of
+        self.runs: dict[str, Run] = {}              # by model name, in the order in which they began
+
+    # models
+
+    def table_url(self, model: str) -> str:
+        return f"{settings.ONDATRA.lake_url}/{self.workspace.pk}/{model.replace('.', '/')}"
+
+    def remembered(self, model: str) -> Remembered | None:
+        state = ModelState.objects.filter(workspace=self.workspace, name=model).first()
+        return state and Remembered(state.fingerprint, state.table_version, state.rows, columns_of(state.columns))
+
+    def remember(self, result: Result) -> None:
+        done = result.action in ("built", "unchanged")
+        fields: dict[str, Any] = {"last_action": result.action, "last_error": result.error or "", "last_run_at": timezone.now(), "kind": result.model.kind,
+                                  "key": list(result.model.key)}
+        if done:
+            fields |= {"table_version": result.version, "fingerprint": result.fingerprint, "rows": result.rows, "sql_as_run": result.sql,
+                       "columns": [[c.name, c.duckdb_type, c.spark_type] for c in result.columns], "inputs": list(result.inputs)}
+        ModelState.objects.update_or_create(workspace=self.workspace, name=result.model.name, defaults=fields)
+
+    # runs
+
+    def begin(self, model: Model) -> SyncWork | None:
+        sync = Sync.objects.get(workspace=self.workspace, name=model.name)
+        run = self._start(sync)
+        self.runs[model.name] = run
+        if run.status != Run.Status.WORKING:
+            return None
+        print(f"run {run.pk} of {sync.name} started", file=sys.stderr, flush=True)
+        changed = self._held_by_change(sync, model)
+        if changed and not (run.full or run.options.get("baseline")):
+            self._end(run, Run.Status.HELD, changed)
+            return None
+        waiting = tuple(WaitingChunk(c.pk, c.url, states.unpack(bytes(c.states)))
+                        for c in Chunk.objects.filter(sync=sync).exclude(due_rows=0, rejected_rows=0, blocked_rows=0).order_by("pk"))
+        return SyncWork(
+            run_id=run.pk, mark=sync.mark, waiting=() if changed else waiting, delivered_rows=max(sync.source_rows - sync.invalid_rows, 0),
+            out_url=f"{settings.ONDATRA.staging_url}/{self.workspace.pk}/{sync.pk}/{run.pk}", full=run.full,
+            confirmed_deletes=run.options.get("confirmed_deletes"), baseline=bool(run.options.get("baseline")), fresh=bool(changed))
+
+    def _start(self, sync: Sync) -> Run:
+        """A working run of ours, or a skipped one where another works. A dead process's run is closed on the way."""
+        for other in Run.objects.filter(sync=sync, status__in=[Run.Status.WORKING, Run.Status.CANCELING]).select_related("owner"):
+            mine = self.given.get(sync.name)
+            if not (mine and mine.pk == other.pk) and not is_alive(other):
+                self.close_dead(other)
+        given = self.given.get(sync.name)
+        now = timezone.now()
+        try:
+            with transaction.atomic():
+                if given is None:
+                    return Run.objects.create(
+                        sync=sync, status=Run.Status.WORKING, trigger=self.trigger, started_at=now, owner=workers.me(), lease=1, options=self.options,
+                        full=bool(self.options.get("full")), dry_run=bool(self.options.get("dry_run")))
+                Run.objects.filter(pk=given.pk, status__in=[Run.Status.QUEUED, Run.Status.WORKING]).update(
+                    status=Run.Status.WORKING, started_at=given.started_at or now, owner=workers.me(), lease=given.lease + 1)
+                given.refresh_from_db()
+                return given
+        except IntegrityError:
+            if given is None:
+                return Run.objects.create(sync=sync, status=Run.Status.SKIPPED, trigger=self.trigger, started_at=now, ended_at=now, options=self.options,
+                                          error="another run of this sync is working")
+            self._end(given, Run.Status.SKIPPED, "another run of this sync is working")
+            return given
+
+    def _held_by_change(self, sync: Sync, model: Model) -> str:
+        """Why a person must decide: what was delivered came from another kind, key or push function."""
+        if sync.mark is None or model.sink is None:
+            return ""
+        pairs = [("kind", sync.kind, model.kind), ("key", ", ".join(sync.key), ", ".join(model.key)), ("push function", sync.function, model.sink.function)]
+        found = [f"the {what} changed from {old} to {new}" for what, old, new in pairs if old != new]
+        return f"{' and '.join(found)}: run with --full to send everything again, or --baseline to take it as delivered" if found else ""
+
+    def _end(self, run: Run, status: str, error: str) -> None:
+        Run.objects.filter(pk=run.pk, status__in=Run.ACTIVE).update(status=status, error=error, ended_at=timezone.now(), owner=None)
+        run.refresh_from_db()
+
+    def held(self, work: SyncWork, error: HeldError) -> None:
+        run = Run.objects.get(pk=work.run_id)
+        for name in ("source_count", "unchanged", "invalid", "changed", "deleted"):
+            setattr(run, name, int(getattr(error, name.removesuffix("_count"), 0) or 0))
+        run.planned = run.not_tried = run.changed + run.deleted
+        run.options["would_delete"] = run.deleted
+        run.save(update_fields=["source_count", "unchanged", "invalid", "changed", "deleted", "planned", "not_tried", "options"])
+        self._end(run, Run.Status.HELD, str(error))
+
+    def failed(self, work: SyncWork, error: str) -> None:
+        self._end(Run.objects.get(pk=work.run_id), Run.Status.FAILED, error)
+
+    def step(self, work: SyncWork, name: str) -> None:
+        set_step(work.run_id, name)
+
+    def cancelled(self, work: SyncWork) -> bool:
+        return Run.objects.filter(pk=work.run_id, status=Run.Status.CANCELING).exists()
+
+    # staging
+
+    def staged(self, work: SyncWork, result: Result, staged: Staged | None) -> None:
+        run = Run.objects.select_related("sync").get(pk=work.run_id)
+        store, info = self.store_of(run)
+        info = tracking.with_columns(info, result.columns)
+        tracking.write_metadata(store, info)
+        invalid_files = self._write_invalid(run, store, info, result, work.out_url)
+        push = self.pushes[result.model.name]
+        with transaction.atomic():
+            run = Run.objects.select_for_update().get(pk=work.run_id)
+            sync = Sync.objects.select_for_update().get(pk=run.sync_id)
+            self._move_mark(sync, run, result, push, new_invalid=bool(invalid_files))
+            outbox.record_files(run.pk, None, invalid_files)
+            if work.baseline or work.fresh:
+                self._forget_waiting(sync)
+            deliveries = [] if work.baseline else self._deliveries(run, sync, staged, result, push.api.push.batch_size)
+            Delivery.objects.bulk_create(deliveries)
+            self._count(run, sync, staged, deliveries)
+            self.remember(result)
+
+    def _write_invalid(self, run: Run, store: Store, info: tracking.RunInfo, result: Result, out_url: str) -> Sequence[tracking.WrittenFile]:
+        """Invalid rows are recorded when they differ from the last run's; else the run refers to that run's file."""
+        built = result.built
+        if built is None or not built.invalid_rows or built.invalid is None or built.invalid_digest == run.sync.invalid_digest:
+            return ()
+        urls = staging.write_plain(built.invalid, f"{out_url}/invalid", built.invalid_rows)
+        numbers = iter(range(len(urls) * 4))
+        return [file for url in urls for file in tracking.write_invalid(store, info, staging.read_chunk(url, None), lambda _: next(numbers))]
+
+    def _move_mark(self, sync: Sync, run: Run, result: Result, push: PushFunction, *, new_invalid: bool) -> None:
+        model, built = result.model, result.built
+        assert model.sink is not None
+        sync.mark = result.version
+        sync.kind, sync.key, sync.function, sync.sink_args = model.kind, list(model.key), model.sink.function, list(model.sink.args)
+        sync.destination_type, sync.destination_object = push.api.destination.type, push.api.destination.object
+        sync.columns = [[c.name, c.duckdb_type, c.spark_type] for c in result.columns]
+        if built is not None:
+            sync.source_rows, sync.invalid_rows = built.source, built.invalid_rows
+            if not built.invalid_rows:
+                sync.invalid_run = None
+            elif new_invalid:
+                sync.invalid_run = run
+            sync.invalid_digest = built.invalid_digest if built.invalid_rows else ""
+        sync.save()
+
+    def _forget_waiting(self, sync: Sync) -> None:
+        """What waits is taken as delivered, dead letters and jobs included."""
+        for chunk in Chunk.objects.filter(sync=sync).exclude(due_rows=0, rejected_rows=0, blocked_rows=0):
+            whole = states.unpack(bytes(chunk.states))
+            outbox.save_states(chunk.pk, np.where(whole == states.DONE, states.DONE, states.SUPERSEDED).astype(np.uint8))
+        sync.job_set.filter(ended_at=None).update(ended_at=timezone.now())
+        sync.finalize_due = False
+        sync.save(update_fields=["finalize_due"])
+
+    def _deliveries(self, run: Run, sync: Sync, staged: Staged | None, result: Result, batch_size: int) -> list[Delivery]:
+        """What this run sends, in order: deletes first, rows never tried before rows that failed, then by age."""
+        found: list[tuple[tuple[int, int, int], Delivery]] = []
+        for chunk_id, positions in (staged.superseded if staged else {}).items():
+            chunk = Chunk.objects.get(pk=chunk_id)
+            whole = states.unpack(bytes(chunk.states))
+            whole[positions] = states.SUPERSEDED
+            outbox.save_states(chunk_id, whole)
+        for chunk in Chunk.objects.filter(sync=sync, due_rows__gt=0).order_by("pk"):
+            whole = states.unpack(bytes(chunk.states))
+            due = np.isin(whole, DUE)
+            tried = 0 if sync.kind == "append" else int((whole[due] != states.UNTRIED).all())
+            found.append(((chunk.phase, tried, chunk.pk), Delivery(
+                run=run, chunk=chunk, phase=chunk.phase, carried=True, rows=int(due.sum()), records=_records(chunk, due),
+                positions=None if due.all() else states.pack_mask(due))))
+        for made in staged.chunks if staged else ():
+            chunk = Chunk.objects.create(
+                sync=sync, staged_by=run, url=made.url, rows=made.rows, records=made.records, phase=made.phase, change_counts=made.change_counts,
+                columns=[[c.name, c.duckdb_type, c.spark_type] for c in result.columns], table_version=result.version,
+                states=states.pack(np.full(made.rows, states.UNTRIED, dtype=np.uint8)), due_rows=made.rows)
+            found.append(((made.phase, 0, chunk.pk), Delivery(run=run, chunk=chunk, phase=made.phase, rows=made.rows, records=made.records)))
+        first, deliveries = 1, []
+        for ordinal, (_, delivery) in enumerate(sorted(found, key=lambda pair: pair[0])):
+            delivery.ordinal, delivery.first_call = ordinal, first
+            first += math.ceil(delivery.rows / batch_size)
+            deliveries.append(delivery)
+        return deliveries
+
+    def _count(self, run: Run, sync: Sync, staged: Staged | None, deliveries: Sequence[Delivery]) -> None:
+        run.source_count, run.invalid = sync.source_rows, sync.invalid_rows
+        run.changed, run.deleted = (staged.changed, staged.deleted) if staged else (0, 0)
+        run.carried = sum(d.records for d in deliveries) - run.changed - run.deleted
+        run.unchanged = run.source_count - run.invalid - run.changed
+        run.planned = sum(d.records for d in deliveries)
+        run.staged, run.table_version, run.step = True, sync.mark, "push"
+        run.save()
+
+
+def _records(chunk: Chunk, due: np.ndarray[Any, Any]) -> int:
+    """How many records stand among the due rows of a chunk."""
+    if due.all():
+        return chunk.records
+    flags = staging.read_column(chunk.url, "__ondatra_record")
+    return int(np.asarray(flags, dtype=bool)[due].sum())
+
+
+def is_alive(run: Run) -> bool:
+    """Whether some living process works on the run, or one that waits for its messages will."""
+    if run.owner is not None:
+        return not workers.is_dead(run.owner)
+    claimed = Delivery.objects.filter(run=run, status=Delivery.Status.CLAIMED).select_related("owner")
+    if any(not workers.is_dead(d.owner) for d in claimed):
+        return True
+    kind = "push" if run.staged else "pipeline"
+    return any(not workers.is_dead(w) for w in workers.Worker.objects.filter(kind=kind, ended_at=None))
+
+
+def set_step(run_id: int, name: str) -> None:
+    """The run's step for the page, with the time at which it began."""
+    run = Run.objects.only("step_times").get(pk=run_id)
+    run.step_times[name] = timezone.now().isoformat()
+    Run.objects.filter(pk=run_id).update(step=name, step_times=run.step_times)
