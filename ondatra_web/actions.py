@@ -1,0 +1,70 @@
+"""The writes that a page, the API and a command share; each has its one home here."""
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.db import transaction
+from django.utils import timezone
+
+from ondatra_web import queue
+from ondatra_web.models import AuditLog, Run, Sync
+from runtime.errors import ConfigError
+
+
+def start_run(sync: Sync, *, user: AbstractBaseUser | None = None, trigger: str = "page", full: bool = False, dry_run: bool = False,
+              **options: Any) -> Run:
+    """Makes the run's row and, once that is durable, wakes a worker."""
+    if sync.archived_at:
+        raise ConfigError(f"{sync.name} is archived: its file is gone, so it can only be looked at")
+    told = {"full": full, "dry_run": dry_run, **options}
+    with transaction.atomic():
+        run = Run.objects.create(sync=sync, trigger=trigger, started_by=user, full=full, dry_run=dry_run, options={k: v for k, v in told.items() if v})
+        _audit(sync, user, "start_run", f"run {run.pk}", told)
+        transaction.on_commit(lambda: queue.send("pipeline", run.pk))
+    return run
+
+
+def cancel_run(run: Run, *, user: AbstractBaseUser | None = None) -> Run:
+    """Asks a run to stop. One that nobody works on is cancelled at once; what it had not sent stays due."""
+    with transaction.atomic():
+        now = timezone.now()
+        idle = Run.objects.filter(pk=run.pk, status__in=[Run.Status.QUEUED, Run.Status.HELD]).update(
+            status=Run.Status.CANCELLED, ended_at=now, cancelled_by=user)
+        asked = Run.objects.filter(pk=run.pk, status=Run.Status.WORKING).update(status=Run.Status.CANCELING, cancelled_by=user)
+        if not idle and not asked:
+            run.refresh_from_db()
+            raise ConfigError(f"run {run.pk} is {run.status}: only a run that is queued, held or working can be cancelled")
+        _audit(run.sync, user, "cancel_run", f"run {run.pk}", {})
+    run.refresh_from_db()
+    return run
+
+
+def confirm_run(run: Run, *, user: AbstractBaseUser | None = None, trigger: str = "confirm", send: bool = True) -> Run:
+    """Lets a held run go on, as a new run that may delete as many records as were shown, and no more."""
+    with transaction.atomic():
+        if not Run.objects.filter(pk=run.pk, status=Run.Status.HELD).update(status=Run.Status.CANCELLED, ended_at=timezone.now()):
+            run.refresh_from_db()
+            raise ConfigError(f"run {run.pk} is {run.status}: only a held run can be confirmed")
+        Run.objects.filter(pk=run.pk).update(error=run.error + " (confirmed)")
+        options = {**run.options, "confirmed_deletes": run.options.get("would_delete", run.deleted), "confirms": run.pk}
+        new = Run.objects.create(sync=run.sync, trigger=trigger, started_by=user, full=run.full, options=options)
+        _audit(run.sync, user, "confirm_run", f"run {run.pk}", {"run": new.pk})
+        if send:
+            transaction.on_commit(lambda: queue.send("pipeline", new.pk))
+    return new
+
+
+def pause_sync(sync: Sync, *, user: AbstractBaseUser | None = None) -> None:
+    """Schedules no longer start it; a person still can."""
+    Sync.objects.filter(pk=sync.pk, paused_at=None).update(paused_at=timezone.now())
+    _audit(sync, user, "pause_sync", sync.name, {})
+
+
+def resume_sync(sync: Sync, *, user: AbstractBaseUser | None = None) -> None:
+    Sync.objects.filter(pk=sync.pk).update(paused_at=None, next_run_at=None)
+    _audit(sync, user, "resume_sync", sync.name, {})
+
+
+def _audit(sync: Sync, user: AbstractBaseUser | None, action: str, target: str, detail: dict[str, Any]) -> None:
+    AuditLog.objects.create(organization_id=sync.workspace.organization_id, user=user, action=action, target=target, detail=detail)

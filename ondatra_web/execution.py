@@ -1,0 +1,281 @@
+"""Runs from begin to end: walk the line, deliver, finalize, close. The command does it in one process; workers in several."""
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from ondatra_web import facts, limits, outbox, projects
+from ondatra_web.ledger import DatabaseLedger, set_step
+from ondatra_web.models import Answer, Delivery, Run, Sync, Workspace
+from runtime import deliver, pipeline, spark, tracking
+from runtime.deliver import DeliveryRun
+from runtime.errors import LeaseLost
+from runtime.masks import Masker
+from runtime.project import Project
+from runtime.push import CallContext, PushFunction, load_push
+from runtime.store import Store, open_store
+
+log = logging.getLogger("ondatra.execution")
+WORST = [Run.Status.COMPLETED, Run.Status.SKIPPED, Run.Status.COMPLETED_WITH_REJECTS, Run.Status.CANCELLED, Run.Status.HELD, Run.Status.FAILED]
+
+
+@dataclass
+class Walk:
+    """One checked project with its push functions, ready to run."""
+
+    workspace: Workspace
+    project: Project
+    pushes: dict[str, PushFunction]
+    results: dict[str, pipeline.Result] = field(default_factory=dict)
+    runs: dict[str, Run] = field(default_factory=dict)
+
+
+def prepare(workspace: Workspace, names: Sequence[str] = ()) -> Walk:
+    """Checks everything that can be known; raises ProjectError or ConfigError before anything started."""
+    project = projects.project_of(workspace, names)
+    secrets = projects.secrets_of(workspace)
+    pushes = {name: load_push(_folder(workspace), m.sink.function, secrets=secrets) for name, m in project.models.items() if m.sink}
+    _save_syncs(workspace, project, whole=not names)
+    return Walk(workspace, project, pushes)
+
+
+def _folder(workspace: Workspace) -> Path:
+    return Path(workspace.project_dir)
+
+
+def _save_syncs(workspace: Workspace, project: Project, *, whole: bool) -> None:
+    """A row for each model with a sink; one whose file is gone is archived."""
+    for name, model in project.models.items():
+        if model.sink is None:
+            continue
+        told: dict[str, Any] = {"description": model.description, "tags": list(model.tags), "schedule": model.schedule or "",
+                                "retention_days": model.retention, "archived_at": None}
+        sync, made = Sync.objects.get_or_create(workspace=workspace, name=name, defaults={
+            **told, "kind": model.kind, "key": list(model.key), "function": model.sink.function, "sink_args": list(model.sink.args)})
+        if not made and any(getattr(sync, k) != v for k, v in told.items()):
+            for key, value in told.items():
+                setattr(sync, key, value)
+            sync.save(update_fields=list(told))
+    if whole:
+        kept = [n for n, m in project.models.items() if m.sink]
+        Sync.objects.filter(workspace=workspace, archived_at=None).exclude(name__in=kept).update(archived_at=timezone.now())
+
+
+def run_line(walk: Walk, options: Mapping[str, Any], *, trigger: str, given: Mapping[str, Run] | None = None) -> None:
+    """Plans, builds and stages every model of the walk."""
+    ledger = DatabaseLedger(walk.workspace, walk.pushes, options=options, trigger=trigger, given=given,
+                            close_dead=lambda run: close_dead(walk, run), store_of=lambda run: store_of(walk, run))
+    line = pipeline.Line(walk.project, ledger, spark.isolated, rebuild=bool(options.get("rebuild")))
+    try:
+        walk.results = line.run()
+    finally:
+        walk.runs = ledger.runs
+        for run in walk.runs.values():
+            run.refresh_from_db()
+
+
+def run_here(workspace: Workspace, names: Sequence[str], options: Mapping[str, Any], *, trigger: str = "command",
+             given: Mapping[str, Run] | None = None) -> Walk:
+    """All of a run in this process. Raises ProjectError, ConfigError before anything started."""
+    walk = prepare(workspace, names)
+    try:
+        run_line(walk, options, trigger=trigger, given=given)
+        for name, run in walk.runs.items():
+            if run.status in (Run.Status.WORKING, Run.Status.CANCELING) and run.staged:
+                deliver_run(walk, name, run)
+    except BaseException as error:
+        _give_back(walk.runs.values(), error)
+        raise
+    for run in walk.runs.values():
+        run.refresh_from_db()
+    return walk
+
+
+def _give_back(runs: Iterable[Run], error: BaseException) -> None:
+    """An error that nobody expected must not leave runs that look alive."""
+    for run in runs:
+        Run.objects.filter(pk=run.pk, status__in=Run.ACTIVE).update(
+            status=Run.Status.FAILED, error=f"stopped: {type(error).__name__}: {error}"[:2000], ended_at=timezone.now(), owner=None)
+
+
+# delivery
+
+def store_of(walk: Walk, run: Run) -> tuple[Store, tracking.RunInfo]:
+    model, push = walk.project.models[run.sync.name], walk.pushes[run.sync.name]
+    url = run.store_url or settings.ONDATRA.tracking_url
+    if not run.store_url:
+        Run.objects.filter(pk=run.pk).update(store_url=url)
+    return open_store(url), facts.run_info(walk.workspace, run, model, push)
+
+
+def delivery_run(walk: Walk, run: Run) -> DeliveryRun:
+    name = run.sync.name
+    model, push = walk.project.models[name], walk.pushes[name]
+    store, info = store_of(walk, run)
+    masker = Masker(model.masks, walk.workspace.mask_key)
+    database = outbox.DatabaseOutbox()
+    context = CallContext(secrets=projects.secrets_of(walk.workspace), limiter=limits.limiter(walk.workspace), masks=masker,
+                          cancelled=lambda: database.cancelled(run.pk), check=lambda: None)
+    return DeliveryRun(info=tracking.with_columns(info, outbox.columns_of(run.sync.columns)), model=model, push=push, context=context,
+                       masker=masker, store=store)
+
+
+def deliver_run(walk: Walk, name: str, run: Run, slots: int | None = None) -> None:
+    """Delivers chunk after chunk until none is free; whoever closes the last one closes the run."""
+    run = Run.objects.select_related("sync").get(pk=run.pk)
+    database = outbox.DatabaseOutbox()
+    shared = delivery_run(walk, run)
+    most = walk.pushes[name].api.push.max_concurrent
+    if "push" not in run.step_times:
+        set_step(run.pk, "push")
+    while (claim := outbox.take(run, slots or most, most)) is not None:
+        try:
+            progress = deliver.deliver(claim, shared, database)
+        except LeaseLost as lost:
+            log.warning("%s", lost)
+            continue
+        if progress.stopped or progress.cancelled:
+            stop(run, progress.stopped)
+    finish(walk, name, run)
+
+
+def stop(run: Run, why: str) -> None:
+    """The rest of the run is not tried and stays due."""
+    with transaction.atomic():
+        Run.objects.select_for_update().get(pk=run.pk)
+        for waiting in Delivery.objects.filter(run=run, status=Delivery.Status.WAITING):
+            Delivery.objects.filter(pk=waiting.pk).update(status=Delivery.Status.CLOSED, counts={"not_tried": waiting.records})
+            Run.objects.filter(pk=run.pk).update(not_tried=F("not_tried") + waiting.records)
+        if why:
+            Run.objects.filter(pk=run.pk, error="").update(error=why)
+
+
+def finish(walk: Walk, name: str, run: Run) -> None:
+    """Ends the run if its last chunk is closed: its status follows from its counts, then finalize()."""
+    with transaction.atomic():
+        run = Run.objects.select_for_update().get(pk=run.pk)
+        if run.status not in (Run.Status.WORKING, Run.Status.CANCELING) or outbox.open_deliveries(run).exists():
+            return
+        sync = Sync.objects.select_for_update().get(pk=run.sync_id)
+        clean = not (run.retrying or run.not_tried or run.companions_due or run.error) and run.status == Run.Status.WORKING
+        if clean and run.succeeded + run.rejected:
+            sync.finalize_due, sync.finalize_counts = True, [run.succeeded, run.rejected]
+            sync.save(update_fields=["finalize_due", "finalize_counts"])
+    if clean and sync.finalize_due:
+        set_step(run.pk, "finish")
+        _finalize(walk, name, run, sync)
+    close(run)
+
+
+def _finalize(walk: Walk, name: str, run: Run, sync: Sync) -> None:
+    push = walk.pushes[name]
+    if not push.has_finalize:
+        Sync.objects.filter(pk=sync.pk).update(finalize_due=False)
+        return
+    result = push.finalize(*sync.finalize_counts, delivery_run(walk, Run.objects.select_related("sync").get(pk=run.pk)).context)
+    if result.error:
+        Run.objects.filter(pk=run.pk).update(error=f"finalize failed: {result.error}")
+    else:
+        Sync.objects.filter(pk=sync.pk).update(finalize_due=False)
+        Run.objects.filter(pk=run.pk).update(finalized=True)
+
+
+def close(run: Run) -> None:
+    """The last transition. A run is completed only when its counts close and its files are written or known to wait."""
+    with transaction.atomic():
+        run = Run.objects.select_for_update().get(pk=run.pk)
+        if run.status not in (Run.Status.WORKING, Run.Status.CANCELING):
+            return
+        ended = run.succeeded + run.rejected + run.retrying + run.not_tried
+        if ended != run.planned and not run.error:
+            run.error = f"the counts do not close: {run.planned} planned, {ended} ended; please report this"
+        if run.status == Run.Status.CANCELING:
+            run.status = Run.Status.CANCELLED
+        elif run.error or run.not_tried:
+            run.status = Run.Status.FAILED
+        elif run.rejected or run.retrying or run.companions_due:
+            run.status = Run.Status.COMPLETED_WITH_REJECTS
+        else:
+            run.status = Run.Status.COMPLETED
+        run.tracking = run.tracking or "written"
+        run.ended_at, run.owner = timezone.now(), None
+        run.save(update_fields=["status", "error", "tracking", "ended_at", "owner"])
+
+
+def close_dead(walk: Walk, run: Run) -> None:
+    """Closes a run whose process died: recorded answers become its records, the rest stays due for the next run."""
+    run = Run.objects.select_related("sync").get(pk=run.pk)
+    Run.objects.filter(pk=run.pk).update(lease=F("lease") + 1)
+    if run.staged:
+        shared, database = delivery_run(walk, run), outbox.DatabaseOutbox()
+        for delivery in outbox.open_deliveries(run).exclude(status=Delivery.Status.WAITING).order_by("ordinal"):
+            Delivery.objects.filter(pk=delivery.pk).update(lease=F("lease") + 1, owner=None)
+            deliver.close_dead(outbox.claim_of(Delivery.objects.select_related("chunk").get(pk=delivery.pk)), shared, database)
+        stop(run, "")
+    with transaction.atomic():
+        run = Run.objects.select_for_update().select_related("sync").get(pk=run.pk)
+        everything = run.staged and run.planned and not (run.retrying or run.not_tried or run.companions_due)
+        if everything and not run.finalized:
+            Sync.objects.filter(pk=run.sync_id).update(finalize_due=True, finalize_counts=[run.succeeded, run.rejected])
+        Run.objects.filter(pk=run.pk, status__in=Run.ACTIVE).update(
+            status=Run.Status.CANCELLED if run.status == Run.Status.CANCELING else Run.Status.FAILED, error=run.error or "worker died",
+            tracking=run.tracking or "written", ended_at=timezone.now(), owner=None)
+
+
+def write_pending(workspace: Workspace) -> int:
+    """Writes the files of deliveries that ended while the store was down; how many it wrote. Raises StoreError while it still is."""
+    waiting = (Delivery.objects.filter(run__sync__workspace=workspace, status=Delivery.Status.SEALED, counts__has_key="succeeded")
+               .select_related("run__sync", "chunk").order_by("pk"))
+    if not waiting:
+        return 0
+    walk = prepare(workspace)
+    written = 0
+    for delivery in waiting:
+        if delivery.run.sync.name not in walk.pushes:
+            continue
+        database, claim = outbox.DatabaseOutbox(), outbox.claim_of(delivery)
+        files = deliver.write_pending(claim, delivery_run(walk, delivery.run), database)
+        with transaction.atomic():
+            outbox.record_files(delivery.run_id, delivery.pk, files)
+            Answer.objects.filter(delivery=delivery).delete()
+            Delivery.objects.filter(pk=delivery.pk).update(status=Delivery.Status.CLOSED)
+            if not Delivery.objects.filter(run=delivery.run, status=Delivery.Status.SEALED).exists():
+                Run.objects.filter(pk=delivery.run_id).update(tracking="written")
+        written += 1
+    return written
+
+
+# what a run came to
+
+def report(walk: Walk) -> dict[str, Any]:
+    """The object that `run --json` prints."""
+    syncs = [run_report(run) for name in walk.project.order if (run := walk.runs.get(name))]
+    models = [{"model": r.model.name, "kind": r.model.kind, "action": r.action, "rows": r.rows, "error": r.error} for r in walk.results.values()]
+    statuses = [s["status"] for s in syncs] + [Run.Status.FAILED for m in models if m["action"] == "failed"]
+    worst = max(statuses, key=lambda s: WORST.index(Run.Status(s)), default=Run.Status.COMPLETED)
+    return {"status": str(worst), "models": models, "syncs": syncs}
+
+
+def run_report(run: Run) -> dict[str, Any]:
+    run = Run.objects.select_related("sync").get(pk=run.pk)
+    return {"sync": run.sync.name, "sync_id": run.sync_id, "run_id": run.pk, "status": run.status, "error": run.error or None,
+            "counts": run.counts, "tracking": run.tracking or None, "trigger": run.trigger, "dry_run": run.dry_run}
+
+
+def exit_code(said: Mapping[str, Any]) -> int:
+    """0: everything due was delivered, or nothing was due."""
+    good = all(s["status"] == Run.Status.COMPLETED or s["dry_run"] and s["status"] != Run.Status.FAILED for s in said["syncs"])
+    return 0 if good and not any(m["action"] in ("failed", "skipped") for m in said["models"]) else 1
+
+
+def fail(run: Run, why: str) -> None:
+    """Ends a run that could not be staged."""
+    Run.objects.filter(pk=run.pk, status__in=Run.ACTIVE).update(status=Run.Status.FAILED, error=why, ended_at=timezone.now(), owner=None)

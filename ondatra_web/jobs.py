@@ -1,0 +1,74 @@
+"""The workers' actors: an id in, the row loaded, one call. Leases in the database decide who works, so a message that
+comes twice or late does no harm; one that is lost is sent again by the scheduler."""
+from __future__ import annotations
+
+import django
+from django.apps import apps
+
+if not apps.ready:              # a Dramatiq process imports this module first
+    django.setup()
+
+import dramatiq  # noqa: E402
+from django.db import close_old_connections, transaction  # noqa: E402
+
+from ondatra_web import execution, queue, workers  # noqa: E402
+from ondatra_web.ledger import is_alive  # noqa: E402
+from ondatra_web.models import Delivery, Run  # noqa: E402
+from runtime.errors import OndatraError  # noqa: E402
+
+queue.broker()
+#: Long runs are cut by their leases, not by a clock: Dramatiq's own limit of ten minutes would kill them.
+TIME_LIMIT = 7 * 24 * 3600 * 1000
+PUSH_WORKERS = 2
+
+
+@dramatiq.actor(queue_name="pipeline", max_retries=0, time_limit=TIME_LIMIT)
+def pipeline(run_id: int) -> None:
+    """Builds and stages a run, then wakes push workers."""
+    close_old_connections()
+    workers.me("pipeline")
+    run = Run.objects.select_related("sync__workspace", "owner").get(pk=run_id)
+    if run.status == Run.Status.QUEUED or (run.status == Run.Status.WORKING and not run.staged and not is_alive(run)):
+        stage(run)
+
+
+def stage(run: Run) -> None:
+    try:
+        walk = execution.prepare(run.sync.workspace, [run.sync.name])
+        execution.run_line(walk, run.options, trigger=run.trigger, given={run.sync.name: run})
+    except OndatraError as error:
+        execution.fail(run, str(error))
+        return
+    run.refresh_from_db()
+    if run.status in Run.ACTIVE and not run.staged:
+        skipped = walk.results.get(run.sync.name)
+        execution.fail(run, (skipped and skipped.error) or "nothing was staged")
+    elif run.status in Run.ACTIVE:
+        Run.objects.filter(pk=run.pk).update(owner=None)
+        wake(run, walk.pushes[run.sync.name].api.push.max_concurrent)
+
+
+def wake(run: Run, max_concurrent: int) -> None:
+    """As many push messages as can work side by side, at least one: it also closes a run that has nothing to send."""
+    waiting = Delivery.objects.filter(run=run).exclude(status=Delivery.Status.CLOSED).count()
+    messages = max(1, min(max_concurrent, waiting, PUSH_WORKERS))
+    for _ in range(messages):
+        queue.send("push", run.pk, max(1, max_concurrent // messages))
+
+
+@dramatiq.actor(queue_name="push", max_retries=0, time_limit=TIME_LIMIT)
+def push(run_id: int, slots: int = 1) -> None:
+    """Delivers what is free of a run's chunks."""
+    close_old_connections()
+    workers.me("push")
+    run = Run.objects.select_related("sync__workspace").get(pk=run_id)
+    if run.status not in (Run.Status.WORKING, Run.Status.CANCELING) or not run.staged:
+        return
+    try:
+        walk = execution.prepare(run.sync.workspace, [run.sync.name])
+    except OndatraError as error:
+        execution.stop(run, str(error))
+        with transaction.atomic():
+            execution.close(run)
+        return
+    execution.deliver_run(walk, run.sync.name, run, slots)
