@@ -1,0 +1,56 @@
+"""What the commands about one run or one sync share."""
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from ondatra_web.models import Run, Sync
+from runtime.errors import ConfigError
+
+
+class RunCommand(BaseCommand):
+    """A command whose first argument is a run's id."""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("run", type=int, metavar="RUN")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        run = Run.objects.select_related("sync__workspace").filter(pk=options["run"]).first()
+        if run is None:
+            self.stderr.write(f"there is no run {options['run']}; `manage.py runs` lists them")
+            raise SystemExit(2)
+        try:
+            code = self.act(run, options)
+        except ConfigError as error:
+            self.stderr.write(str(error))
+            raise SystemExit(2) from None
+        raise SystemExit(code)
+
+    def act(self, run: Run, options: dict[str, Any]) -> int:
+        raise NotImplementedError       # each command's own
+
+
+class SyncCommand(BaseCommand):
+    """A command whose first argument is a sync's name."""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("sync", metavar="SYNC")
+        parser.add_argument("--workspace", default="default", metavar="SLUG")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        name = options["sync"].lower()
+        sync = Sync.objects.select_related("workspace").filter(workspace__slug=options["workspace"], name=name).first()
+        if sync is None:
+            known = ", ".join(Sync.objects.filter(workspace__slug=options["workspace"]).values_list("name", flat=True)[:20]) or "none yet"
+            self.stderr.write(f"there is no sync {options['sync']} in workspace {options['workspace']}; there are: {known}")
+            raise SystemExit(2)
+        try:
+            code = self.act(sync, options)
+        except ConfigError as error:
+            self.stderr.write(str(error))
+            raise SystemExit(2) from None
+        raise SystemExit(code)
+
+    def act(self, sync: Sync, options: dict[str, Any]) -> int:
+        raise NotImplementedError       # each command's own

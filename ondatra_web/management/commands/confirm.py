@@ -1,0 +1,27 @@
+"""`manage.py confirm RUN`: lets a held run go on and waits for it."""
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ondatra_web import actions, execution
+from ondatra_web.management.commands._runs import RunCommand
+from ondatra_web.management.commands.run import text
+from ondatra_web.models import Run
+from runtime.errors import ProjectError
+
+
+class Command(RunCommand):
+    help = "Lets a held run go on: it is built again and sent if it deletes no more than was shown."
+
+    def act(self, run: Run, options: dict[str, Any]) -> int:
+        new = actions.confirm_run(run, send=False)
+        try:
+            walk = execution.run_here(run.sync.workspace, [run.sync.name], new.options, trigger="confirm", given={run.sync.name: new})
+        except ProjectError as error:
+            execution.fail(new, str(error))
+            self.stderr.write(str(error))
+            return 2
+        said = execution.report(walk)
+        self.stdout.write(json.dumps(said) if options.get("json") else text(said))
+        return execution.exit_code(said)

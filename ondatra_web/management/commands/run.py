@@ -1,0 +1,75 @@
+"""`manage.py run`: build, deliver and wait, in one process."""
+from __future__ import annotations
+
+import json
+import signal
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from ondatra_web import execution, projects
+from runtime.errors import ConfigError, OndatraError, ProjectError
+
+ROWS = ("source", "unchanged", "invalid", "changed", "deleted", "carried", "succeeded", "rejected", "retrying", "not_tried")
+
+
+class Command(BaseCommand):
+    help = "Runs the models (and what they need) in order, delivers what changed, waits."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("models", nargs="*", metavar="MODEL")
+        parser.add_argument("--workspace", default="default", metavar="SLUG")
+        parser.add_argument("--json", action="store_true", help="print one object")
+        parser.add_argument("--full", action="store_true", help="send every current row again")
+        parser.add_argument("--baseline", action="store_true", help="take the current state as delivered; send nothing")
+        parser.add_argument("--dry-run", action="store_true", help="send nothing, change nothing; show what would be sent")
+        parser.add_argument("--limit", type=int, metavar="N", help="send N records; the rest stays due")
+        parser.add_argument("--rebuild", action="store_true", help="ignore what is remembered of unchanged inputs")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        signal.signal(signal.SIGTERM, signal.default_int_handler) if _main_thread() else None
+        if options["full"] and options["baseline"]:
+            self.stderr.write("--full sends everything again and --baseline sends nothing: give one of them")
+            raise SystemExit(2)
+        if options["limit"] is not None and options["limit"] < 1:
+            self.stderr.write(f"--limit {options['limit']}: a positive number of records is expected")
+            raise SystemExit(2)
+        told = {k: options[k] for k in ("full", "baseline", "dry_run", "limit", "rebuild") if options[k]}
+        try:
+            workspace = projects.workspace_of(options["workspace"])
+            walk = execution.run_here(workspace, options["models"], told)
+        except (ProjectError, ConfigError) as error:
+            if options["json"]:
+                problems = [vars(p) for p in error.problems] if isinstance(error, ProjectError) else []
+                self.stdout.write(json.dumps({"status": "failed", "error": str(error), "problems": problems, "models": [], "syncs": []}))
+            self.stderr.write(str(error))
+            raise SystemExit(2) from None
+        except OndatraError as error:
+            self.stderr.write(str(error))
+            raise SystemExit(1) from None
+        said = execution.report(walk)
+        self.stdout.write(json.dumps(said, ensure_ascii=False) if options["json"] else text(said))
+        raise SystemExit(execution.exit_code(said))
+
+
+def _main_thread() -> bool:
+    import threading
+
+    return threading.current_thread() is threading.main_thread()
+
+
+def text(said: dict[str, Any]) -> str:
+    """The report for a person: one line a model, one block a sync."""
+    lines = []
+    for model in said["models"]:
+        detail = f"  {model['error']}" if model["error"] else f"  {model['rows']:,} rows"
+        lines.append(f"{model['action']:>9}  {model['model']}{detail}")
+    for sync in said["syncs"]:
+        counts = sync["counts"]
+        shown = ", ".join(f"{name.replace('_', ' ')} {counts[name]:,}" for name in ROWS if counts[name] or name in ("source", "succeeded"))
+        lines += ["", f"{sync['sync']}: run {sync['run_id']} {sync['status'].replace('_', ' ')}", f"    {shown}"]
+        if sync["error"]:
+            lines.append(f"    {sync['error']}")
+        if counts["rejected"] or counts["retrying"] or counts["invalid"]:
+            lines.append(f"    why: python manage.py records {sync['run_id']} --status rejected")
+    return "\n".join(lines)

@@ -1,0 +1,78 @@
+"""What happens by the clock. Everything here may be done twice without harm: leases and conditional updates decide."""
+from __future__ import annotations
+
+import datetime as dt
+import logging
+
+from django.utils import timezone
+
+from ondatra_web import actions, execution, queue, workers
+from ondatra_web.ledger import is_alive
+from ondatra_web.models import Run, Sync, Worker, Workspace
+from runtime import schedules
+from runtime.errors import OndatraError
+
+log = logging.getLogger("ondatra.scheduler")
+EVERY_SECONDS = 5
+#: A message older than this without a claim is taken for lost.
+LOST_MESSAGE = dt.timedelta(seconds=20)
+
+
+def leads(me: Worker) -> bool:
+    """Whether this scheduler is the oldest living one; the others wait."""
+    older = Worker.objects.filter(kind="scheduler", ended_at=None, pk__lt=me.pk)
+    return all(workers.is_dead(w) for w in older)
+
+
+def round() -> None:
+    """One look at everything."""
+    start_scheduled()
+    resume_dead()
+    write_waiting_files()
+
+
+def start_scheduled() -> None:
+    """Queues the syncs whose time has come; missed times are made up for once."""
+    now = timezone.now()
+    for sync in Sync.objects.exclude(schedule="").filter(archived_at=None, paused_at=None):
+        try:
+            following = schedules.next_time(sync.schedule, now)
+        except OndatraError as error:
+            log.warning("%s: %s", sync.name, error)
+            continue
+        if sync.next_run_at is None:
+            Sync.objects.filter(pk=sync.pk, next_run_at=None).update(next_run_at=following)
+        elif sync.next_run_at <= now and Sync.objects.filter(pk=sync.pk, next_run_at=sync.next_run_at).update(next_run_at=following):
+            if not Run.objects.filter(sync=sync, status__in=Run.ACTIVE).exists():
+                actions.start_run(sync, trigger="schedule")
+
+
+def resume_dead() -> None:
+    """Runs that nobody works on: their workers died, or their message was lost."""
+    for run in Run.objects.filter(status__in=Run.ACTIVE).select_related("sync", "owner"):
+        if run.status == Run.Status.QUEUED:
+            if timezone.now() - run.created_at > LOST_MESSAGE:
+                queue.send("pipeline", run.pk)
+        elif run.owner is not None and not workers.is_dead(run.owner):
+            continue
+        elif not run.staged:
+            Run.objects.filter(pk=run.pk, owner=run.owner).update(owner=None)
+            queue.send("pipeline", run.pk)
+        elif run.owner is not None or not _claimed_by_the_living(run):
+            Run.objects.filter(pk=run.pk, owner=run.owner).update(owner=None)
+            queue.send("push", run.pk, 1)
+
+
+def _claimed_by_the_living(run: Run) -> bool:
+    return is_alive(run) and run.delivery_set.filter(status="claimed").exists()
+
+
+def write_waiting_files() -> None:
+    """Record files of runs that ended while their store was down."""
+    for workspace in Workspace.objects.filter(sync__run__tracking="pending").distinct():
+        try:
+            execution.write_pending(workspace)
+        except OndatraError as error:
+            log.warning("record files of workspace %s still wait: %s", workspace.slug, error)
+
+
