@@ -13,6 +13,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from ondatra_web import facts, limits, outbox, projects
+from ondatra_web.dry_runs import DryLedger
 from ondatra_web.ledger import DatabaseLedger, set_step
 from ondatra_web.models import Answer, Delivery, Run, Sync, Workspace
 from runtime import deliver, pipeline, spark, tracking
@@ -71,12 +72,15 @@ def _save_syncs(workspace: Workspace, project: Project, *, whole: bool) -> None:
 
 def run_line(walk: Walk, options: Mapping[str, Any], *, trigger: str, given: Mapping[str, Run] | None = None) -> None:
     """Plans, builds and stages every model of the walk."""
-    ledger = DatabaseLedger(walk.workspace, walk.pushes, options=options, trigger=trigger, given=given,
-                            close_dead=lambda run: close_dead(walk, run), store_of=lambda run: store_of(walk, run))
+    kind = DryLedger if options.get("dry_run") else DatabaseLedger
+    ledger = kind(walk.workspace, walk.pushes, options=options, trigger=trigger, given=given,
+                  close_dead=lambda run: close_dead(walk, run), store_of=lambda run: store_of(walk, run))
     line = pipeline.Line(walk.project, ledger, spark.isolated, rebuild=bool(options.get("rebuild")))
     try:
         walk.results = line.run()
     finally:
+        if isinstance(ledger, DryLedger):
+            ledger.close()
         walk.runs = ledger.runs
         for run in walk.runs.values():
             run.refresh_from_db()
@@ -199,6 +203,8 @@ def close(run: Run) -> None:
             run.error = f"the counts do not close: {run.planned} planned, {ended} ended; please report this"
         if run.status == Run.Status.CANCELING:
             run.status = Run.Status.CANCELLED
+        elif run.not_tried and run.options.get("limit") and not run.error:
+            run.status = Run.Status.COMPLETED_WITH_REJECTS      # asked for: the rest stays due
         elif run.error or run.not_tried:
             run.status = Run.Status.FAILED
         elif run.rejected or run.retrying or run.companions_due:

@@ -16,6 +16,7 @@ from ondatra_web import outbox, workers
 from ondatra_web.models import Chunk, Delivery, ModelState, Run, Sync, Workspace
 from ondatra_web.outbox import columns_of
 from runtime import staging, states, tracking
+from runtime.deliver import unit_starts
 from runtime.errors import HeldError
 from runtime.model import Model
 from runtime.pipeline import Remembered, Result, SyncWork
@@ -127,6 +128,12 @@ class DatabaseLedger:
     def step(self, work: SyncWork, name: str) -> None:
         set_step(work.run_id, name)
 
+    def writable(self, model: Model, spark: Any) -> None:
+        """The lake's own tables are written as they are."""
+
+    def mark(self, work: SyncWork, result: Result) -> int | None:
+        return None if work.fresh else work.mark
+
     def cancelled(self, work: SyncWork) -> bool:
         return Run.objects.filter(pk=work.run_id, status=Run.Status.CANCELING).exists()
 
@@ -138,18 +145,37 @@ class DatabaseLedger:
         info = tracking.with_columns(info, result.columns)
         tracking.write_metadata(store, info)
         invalid_files = self._write_invalid(run, store, info, result, work.out_url)
-        push = self.pushes[result.model.name]
         with transaction.atomic():
-            run = Run.objects.select_for_update().get(pk=work.run_id)
-            sync = Sync.objects.select_for_update().get(pk=run.sync_id)
-            self._move_mark(sync, run, result, push, new_invalid=bool(invalid_files))
-            outbox.record_files(run.pk, None, invalid_files)
-            if work.baseline or work.fresh:
-                self._forget_waiting(sync)
-            deliveries = [] if work.baseline else self._deliveries(run, sync, staged, result, push.api.push.batch_size)
-            Delivery.objects.bulk_create(deliveries)
-            self._count(run, sync, staged, deliveries)
+            self.move(run, result, staged, work, invalid_files)
             self.remember(result)
+
+    def move(self, run: Run, result: Result, staged: Staged | None, work: SyncWork, invalid_files: Sequence[tracking.WrittenFile] = ()) -> None:
+        """Should be called in a transaction: chunks, deliveries, counts and the mark become true together."""
+        push = self.pushes[result.model.name]
+        run = Run.objects.select_for_update().get(pk=run.pk)
+        sync = Sync.objects.select_for_update().get(pk=run.sync_id)
+        self._move_mark(sync, run, result, push, new_invalid=bool(invalid_files))
+        outbox.record_files(run.pk, None, invalid_files)
+        if work.baseline or work.fresh:
+            self._forget_waiting(sync)
+        deliveries = [] if work.baseline else self._deliveries(run, sync, staged, result, push.api.push.batch_size)
+        left_out = self._limit(deliveries, run.options.get("limit"))
+        Delivery.objects.bulk_create([d for d in deliveries if d.rows])
+        self._count(run, sync, staged, deliveries, left_out)
+
+    def _limit(self, deliveries: Sequence[Delivery], most: int | None) -> int:
+        """Cuts the deliveries to so many records, at the bounds of units; how many records are left out."""
+        left_out = 0
+        for delivery in deliveries if most is not None else ():
+            assert most is not None
+            if delivery.records <= most:
+                most -= delivery.records
+                continue
+            kept = _first_records(delivery, most)
+            left_out += delivery.records - int(kept[1])
+            delivery.positions, delivery.records, delivery.rows = states.pack_mask(kept[0]), int(kept[1]), int(kept[0].sum())
+            most -= delivery.records
+        return left_out
 
     def _write_invalid(self, run: Run, store: Store, info: tracking.RunInfo, result: Result, out_url: str) -> Sequence[tracking.WrittenFile]:
         """Invalid rows are recorded when they differ from the last run's; else the run refers to that run's file."""
@@ -213,12 +239,13 @@ class DatabaseLedger:
             deliveries.append(delivery)
         return deliveries
 
-    def _count(self, run: Run, sync: Sync, staged: Staged | None, deliveries: Sequence[Delivery]) -> None:
+    def _count(self, run: Run, sync: Sync, staged: Staged | None, deliveries: Sequence[Delivery], left_out: int) -> None:
         run.source_count, run.invalid = sync.source_rows, sync.invalid_rows
         run.changed, run.deleted = (staged.changed, staged.deleted) if staged else (0, 0)
-        run.carried = sum(d.records for d in deliveries) - run.changed - run.deleted
+        run.planned = sum(d.records for d in deliveries) + left_out
+        run.carried = run.planned - run.changed - run.deleted
         run.unchanged = run.source_count - run.invalid - run.changed
-        run.planned = sum(d.records for d in deliveries)
+        run.not_tried = left_out
         run.staged, run.table_version, run.step = True, sync.mark, "push"
         run.save()
 
@@ -229,6 +256,21 @@ def _records(chunk: Chunk, due: np.ndarray[Any, Any]) -> int:
         return chunk.records
     flags = staging.read_column(chunk.url, "__ondatra_record")
     return int(np.asarray(flags, dtype=bool)[due].sum())
+
+
+def _first_records(delivery: Delivery, most: int) -> tuple[np.ndarray[Any, Any], int]:
+    """The mask of the first units of a delivery that hold at most so many records, and how many they hold."""
+    chunk = delivery.chunk
+    selected = states.unpack_mask(delivery.positions, chunk.rows) if delivery.positions else np.ones(chunk.rows, dtype=bool)
+    table = staging.read_chunk(chunk.url, selected)
+    starts = unit_starts(table, chunk.sync.kind)
+    records = np.asarray(table.column("__ondatra_record").to_pylist(), dtype=np.int64)
+    upto = np.cumsum(np.add.reduceat(records, starts)) if len(starts) else np.array([], dtype=np.int64)
+    units = int(np.searchsorted(upto, most, side="right"))
+    rows = int(starts[units]) if units < len(starts) else table.num_rows
+    kept = np.zeros(chunk.rows, dtype=bool)
+    kept[np.flatnonzero(selected)[:rows]] = True
+    return kept, int(upto[units - 1]) if units else 0
 
 
 def is_alive(run: Run) -> bool:

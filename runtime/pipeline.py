@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
 
 from runtime import plan, sources
 from runtime.errors import BuildError, Cancelled, HeldError, LeaseLost
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from runtime.staging import Staged, WaitingChunk
 
 log = logging.getLogger("ondatra.pipeline")
-INTERNAL = ("__ondatra_", "_content_hash")
 
 
 @dataclass(frozen=True)
@@ -73,6 +72,9 @@ class Ledger(Protocol):
     """The memory of the line."""
 
     def table_url(self, model: str) -> str: ...
+    def writable(self, model: Model, spark: SparkSession) -> None:
+        """Before a build: the table at `table_url` may be written from here on."""
+
     def remembered(self, model: str) -> Remembered | None: ...
     def remember(self, result: Result) -> None:
         """Of a model without a sink, after its commit."""
@@ -86,6 +88,10 @@ class Ledger(Protocol):
     def held(self, work: SyncWork, error: HeldError) -> None: ...
     def failed(self, work: SyncWork, error: str) -> None: ...
     def step(self, work: SyncWork, name: str) -> None: ...
+    def mark(self, work: SyncWork, result: Result) -> int | None:
+        """The table version after which the feed is read; None reads it from the table's first."""
+        ...
+
     def cancelled(self, work: SyncWork) -> bool: ...
 
 
@@ -165,6 +171,7 @@ class Line:
             return Result(model, "unchanged", known.rows, version=known.version, own_from=known.version, fingerprint=print_,
                           columns=known.columns, sql=translated.spark_sql, inputs=tuple(inputs))
         frame, columns = self._frame(model)
+        self.ledger.writable(model, self.spark)
         table = LakeTable(self.ledger.table_url(model.name))
         options = kinds.BuildOptions(confirmed_deletes=work.confirmed_deletes if work else None, full=bool(work and work.fresh))
         built = kinds.build(self.spark, model, table, frame, columns=columns, ordered=translated.ordered, run_id=work.run_id if work else 0,
@@ -201,10 +208,10 @@ class Line:
         from runtime.lake import LakeTable
         from runtime.staging import StageRequest, stage
 
-        if work.baseline or result.version is None or (result.version == work.mark and not work.full):
+        if work.baseline or result.version is None or (result.version == self.ledger.mark(work, result) and not work.full):
             return None
         return stage(self.spark, StageRequest(
-            model=result.model, table=LakeTable(self.ledger.table_url(result.model.name)), mark=None if work.fresh else work.mark,
+            model=result.model, table=LakeTable(self.ledger.table_url(result.model.name)), mark=self.ledger.mark(work, result),
             version=result.version, own_from=result.own_from if result.own_from is not None else -1,
             waiting=work.waiting, out_url=work.out_url, full=work.full, columns=result.columns))
 
@@ -217,13 +224,3 @@ def reason(error: BaseException) -> str:
     for mark in ("\n\nJVM stacktrace:", "\n\tat "):
         text = text.split(mark)[0]
     return text.strip()
-
-
-def without_sink(model: Model) -> Model:
-    """The model as a plain table, for evaluation that must send nothing."""
-    return replace(model, sink=None)
-
-
-def visible(columns: Any) -> list[str]:
-    """The names that a SELECT produced, without the engine's own."""
-    return [c for c in columns if not c.startswith(INTERNAL)]

@@ -1,0 +1,86 @@
+"""A dry run walks the same line over shallow clones of the lake's tables, in a transaction that is rolled back.
+
+Nothing is sent, no table, mark or count of the sync changes, nothing is written under the store; what would be sent
+is kept as records with the status `planned`, apart from Sync Tracking.
+"""
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from ondatra_web.ledger import DatabaseLedger
+from ondatra_web.models import Run
+from ondatra_web.outbox import claim_of
+from runtime import staging, tracking, values
+from runtime.lake import LakeTable
+from runtime.model import Model
+from runtime.pipeline import Result, SyncWork
+from runtime.staging import Staged
+
+
+class DryLedger(DatabaseLedger):
+    """The memory of a walk that leaves no trace but its runs."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.cloned: set[str] = set()
+
+    def scratch(self) -> Path:
+        return Path(settings.ONDATRA.data_dir) / "dry_runs" / f"lake-{id(self)}"
+
+    def table_url(self, model: str) -> str:
+        if model in self.cloned:
+            return (self.scratch() / model.replace(".", "/")).as_uri()
+        return super().table_url(model)
+
+    def writable(self, model: Model, spark: Any) -> None:
+        """From here on the model's table is a clone that may be written."""
+        real = LakeTable(super().table_url(model.name))
+        self.cloned.add(model.name)
+        if real.exists(spark):
+            LakeTable(self.table_url(model.name)).clone_from(spark, real)
+
+    def mark(self, work: SyncWork, result: Result) -> int | None:
+        """A clone's feed begins after the commit that made it."""
+        if result.model.name in self.cloned and work.mark is not None and not work.fresh:
+            return result.own_from
+        return super().mark(work, result)
+
+    def remember(self, result: Result) -> None:
+        """A dry run teaches nothing."""
+
+    def staged(self, work: SyncWork, result: Result, staged: Staged | None) -> None:
+        run = Run.objects.select_related("sync").get(pk=work.run_id)
+        _, info = self.store_of(run)
+        info = tracking.with_columns(info, result.columns)
+        with transaction.atomic():
+            self.move(run, result, staged, work)
+            run = Run.objects.get(pk=run.pk)
+            counts = {name: value for name, value in run.counts.items() if name != "source"}
+            source = run.source_count
+            for delivery in run.delivery_set.select_related("chunk").order_by("ordinal"):
+                claim = claim_of(delivery)
+                table = staging.read_chunk(claim.url, claim.selected)
+                tracking.write_planned(planned_path(run.pk) / f"planned.{delivery.ordinal}.parquet", info, values.to_rows(table, result.columns), table)
+            transaction.set_rollback(True)
+        Run.objects.filter(pk=run.pk).update(**{**counts, "not_tried": counts["planned"]}, source_count=source, status=Run.Status.COMPLETED,
+                                             ended_at=timezone.now(), owner=None, store_url="")
+
+    def close(self) -> None:
+        """Removes the clones and the staged chunks."""
+        shutil.rmtree(self.scratch(), ignore_errors=True)
+        for run in self.runs.values():
+            url = f"{settings.ONDATRA.staging_url}/{self.workspace.pk}/{run.sync_id}/{run.pk}"
+            if url.startswith("file:"):
+                shutil.rmtree(unquote(urlsplit(url).path), ignore_errors=True)
+
+
+def planned_path(run_id: int) -> Path:
+    """Where the planned records of a dry run lie."""
+    return Path(settings.ONDATRA.data_dir) / "dry_runs" / str(run_id)
