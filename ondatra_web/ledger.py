@@ -25,7 +25,6 @@ from runtime.staging import Staged, WaitingChunk
 from runtime.store import Store
 
 log = logging.getLogger("ondatra.ledger")
-DUE = (states.UNTRIED, states.REFUSED, states.UNKNOWN)
 
 
 class DatabaseLedger:
@@ -221,16 +220,21 @@ class DatabaseLedger:
             outbox.save_states(chunk_id, whole)
         for chunk in Chunk.objects.filter(sync=sync, due_rows__gt=0).order_by("pk"):
             whole = states.unpack(bytes(chunk.states))
-            due = np.isin(whole, DUE)
+            due = states.due(whole)
             tried = 0 if sync.kind == "append" else int((whole[due] != states.UNTRIED).all())
             found.append(((chunk.phase, tried, chunk.pk), Delivery(
                 run=run, chunk=chunk, phase=chunk.phase, carried=True, rows=int(due.sum()), records=_records(chunk, due),
                 positions=None if due.all() else states.pack_mask(due))))
         for made in staged.chunks if staged else ():
+            # newer changes of rows whose job is open wait without a delivery until the job has ended
+            state = states.BLOCKED if made.waits else states.UNTRIED
             chunk = Chunk.objects.create(
                 sync=sync, staged_by=run, url=made.url, rows=made.rows, records=made.records, phase=made.phase, change_counts=made.change_counts,
                 columns=[[c.name, c.duckdb_type, c.spark_type] for c in result.columns], table_version=result.version,
-                states=states.pack(np.full(made.rows, states.UNTRIED, dtype=np.uint8)), due_rows=made.rows)
+                states=states.pack(np.full(made.rows, state, dtype=np.uint8)), due_rows=0 if made.waits else made.rows,
+                blocked_rows=made.rows if made.waits else 0)
+            if made.waits:
+                continue
             found.append(((made.phase, 0, chunk.pk), Delivery(run=run, chunk=chunk, phase=made.phase, rows=made.rows, records=made.records)))
         first, deliveries = 1, []
         for ordinal, (_, delivery) in enumerate(sorted(found, key=lambda pair: pair[0])):

@@ -206,9 +206,10 @@ class Line:
     def _stage(self, work: SyncWork, result: Result) -> Staged | None:
         """The chunks of what changed since the mark; None when the table stands at the mark and nothing else is asked."""
         from runtime.lake import LakeTable
-        from runtime.staging import StageRequest, stage
+        from runtime.staging import StageRequest, needs_stage, stage
 
-        if work.baseline or result.version is None or (result.version == self.ledger.mark(work, result) and not work.full):
+        at_mark = result.version == self.ledger.mark(work, result) and not needs_stage(work.waiting)
+        if work.baseline or result.version is None or (at_mark and not work.full):
             return None
         return stage(self.spark, StageRequest(
             model=result.model, table=LakeTable(self.ledger.table_url(result.model.name)), mark=self.ledger.mark(work, result),
