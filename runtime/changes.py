@@ -1,0 +1,217 @@
+"""The net change: what a destination must be told so that it holds the newest state, given what it was told before.
+
+Rows come from the change feed and from chunks that wait. Each has a `version`: commits of the table, and negative
+numbers for waiting chunks, so that older is smaller. Per unit (key, group or row id) only two states count: the image
+before the oldest undelivered change and the image after the newest one.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from runtime.chunk_files import CARRIED, CHANGE_TYPE, CHANGES, KEY, RECORD, ROWID, WAITS
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructField
+
+H1, H2, AGAIN = "__ondatra_h1", "__ondatra_h2", "__ondatra_again"
+#: What every row carries besides the model's columns, in the order of a chunk file.
+CARRIED_ALONG = (ROWID, CHANGE_TYPE, KEY, RECORD, H1, H2, AGAIN)
+VERSION, UNKNOWN, BLOCKED, PART = "__version", "__unknown", "__blocked", "__part"
+BEFORE, AFTER = ("delete", "update_preimage"), ("insert", "update_postimage")
+HASH = "_content_hash"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How rows of a kind are put together. `columns` are the model's, in the order of the file."""
+
+    kind: str
+    columns: tuple[StructField, ...]
+
+    @property
+    def together(self) -> str:
+        """The column whose equal values are sent together."""
+        return KEY if self.kind in ("merge", "tracked", "scd2") else ROWID
+
+    @property
+    def unit(self) -> tuple[str, ...]:
+        """The columns that tell one composed thing from another. Versions of scd2 share a key and stay apart."""
+        return (KEY, ROWID) if self.kind == "scd2" else (self.together,)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(field.name for field in self.columns)
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Delivery order within a part, but for the change type, which comes last."""
+        return {"merge": (KEY,), "tracked": (KEY,), "scd2": (KEY, "valid_from_snapshot", ROWID)}.get(self.kind, (ROWID,))
+
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def aligned(frame: DataFrame, shape: Shape) -> list[Column]:
+    """The model's columns out of rows that may have an older schema: None where a column is new or had another type."""
+    from pyspark.sql import functions as F
+
+    had = {field.name.lower(): field for field in frame.schema.fields}
+
+    def column(field: StructField) -> Column:
+        old = had.get(field.name.lower())
+        same = old is not None and old.dataType.simpleString() == field.dataType.simpleString()
+        found = F.col(quoted(old.name)) if old is not None and same else F.lit(None).cast(field.dataType)
+        return found.alias(field.name)
+
+    return [column(field) for field in shape.columns]
+
+
+def optional(frame: DataFrame, name: str, spark_type: str) -> Column:
+    """A column that not every kind or older file has."""
+    from pyspark.sql import functions as F
+
+    return (F.col(name) if name in frame.columns else F.lit(None)).cast(spark_type).alias(name)
+
+
+def feed_rows(frame: DataFrame, shape: Shape) -> DataFrame:
+    """Rows of the change feed as `compose` wants them."""
+    from pyspark.sql import functions as F
+
+    return frame.select(
+        *aligned(frame, shape), F.col(ROWID).cast("bigint").alias(ROWID), F.col("_change_type").alias(CHANGE_TYPE), optional(frame, KEY, "string"),
+        F.lit(True).alias(RECORD), optional(frame, H1, "bigint"), optional(frame, H2, "bigint"), F.lit(False).alias(AGAIN),
+        F.col("_commit_version").cast("bigint").alias(VERSION), F.lit(False).alias(UNKNOWN), F.lit(False).alias(BLOCKED))
+
+
+def compose(rows: DataFrame, shape: Shape, own_from: int) -> DataFrame:
+    """One net change for each unit, with its `__part`.
+
+    Rows that are sent `again` under --full say nothing new: what is newer already tells all, but it is told even if it
+    leads back to the same content.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    unit, together = Window.partitionBy(*shape.unit), Window.partitionBy(shape.together)
+    kind, version = F.col(CHANGE_TYPE), F.col(VERSION)
+    marked = (
+        rows.withColumn("__waits", F.max(BLOCKED).over(together))
+        .withColumn("__own", F.max(version).over(together) > own_from)
+        .filter(~F.col(BLOCKED))
+        .withColumn("__first", F.min(F.when(~F.col(AGAIN), version)).over(unit))
+        .withColumn("__last", F.max(F.when(~F.col(AGAIN), version)).over(unit))
+        .withColumn("__unsure", F.max(F.col(UNKNOWN) | F.col(AGAIN)).over(unit)))
+    real = ~F.col(AGAIN)
+    told = (
+        marked.withColumn("__is_before", real & kind.isin(*BEFORE) & (version == F.col("__first")))
+        .withColumn("__is_after", real & kind.isin(*AFTER) & (version == F.col("__last")))
+        .withColumn("__is_gone", real & (kind == "delete") & (version == F.col("__last"))))
+    content = F.col(HASH) if shape.kind == "tracked" else F.struct(H1, H2)
+    told = (
+        told.withColumn("__before", F.max("__is_before").over(unit)).withColumn("__after", F.max("__is_after").over(unit))
+        .withColumn("__same", F.lit(False) if shape.kind == "scd2" else F.coalesce(
+            F.max(F.when(F.col("__is_before"), content)).over(unit) == F.max(F.when(F.col("__is_after"), content)).over(unit), F.lit(False)))
+        .withColumn("__newest", F.max(F.when(F.col("__is_after"), F.col(ROWID))).over(unit))
+        .withColumn("__new_type", _outcome(shape.kind)))
+    kept = told.filter(F.col("__new_type").isNotNull())
+    pair = F.col("__new_type").isin("update_preimage", "update_postimage") & F.col("__newest").isNotNull()
+    renewed = kept.withColumns({
+        ROWID: F.when(pair, F.col("__newest")).otherwise(F.col(ROWID)), CHANGE_TYPE: F.col("__new_type"),
+        RECORD: (F.col("__new_type") != "update_preimage") & ~((F.col("__new_type") == "delete") & F.col("__after")),
+        PART: _part(F.col("__new_type"), F.col("__after"), ~F.col("__own") & ~F.col("__waits"), F.col("__waits"))})
+    return _with_repeated(renewed.select(*map(quoted, shape.names), *CARRIED_ALONG, PART), shape)
+
+
+def _outcome(kind: str) -> Column:
+    """The change type under which a row is sent; null for a row that is not."""
+    from pyspark.sql import functions as F
+
+    is_before, is_after, is_gone = F.col("__is_before"), F.col("__is_after"), F.col("__is_gone")
+    before, after, unsure = F.col("__before"), F.col("__after"), F.col("__unsure")
+    old, new = ("delete", "insert") if kind == "tracked" else ("update_preimage", "update_postimage")
+    # The destination holds the group as it was, so these rows of it must go; for other kinds the newest data tell most.
+    vanished = is_before if kind == "tracked" else is_gone
+    return (
+        F.when(F.col("__first").isNull(), F.col(CHANGE_TYPE))               # nothing but rows to be sent again
+        .when(F.col(AGAIN), None)
+        .when(before & after & F.col("__same") & ~unsure, None)
+        .when(before & after & is_before, F.lit(old)).when(before & after & is_after, F.lit(new))
+        .when(before & ~after & vanished, F.lit("delete"))
+        .when(~before & after & is_after, F.lit("insert"))
+        .when(~before & ~after & unsure & is_gone, F.lit("delete")))
+
+
+def _part(kind: Column, has_new: Column, carried: Column, waits: Column) -> Column:
+    """The part of a row as a number: deletes of what vanished come before all else."""
+    from pyspark.sql import functions as F
+
+    phase = F.when((kind == "delete") & ~has_new, 0).otherwise(CHANGES)
+    return (phase + F.when(carried, CARRIED).otherwise(0) + F.when(waits, WAITS).otherwise(0)).cast("int")
+
+
+def _with_repeated(rows: DataFrame, shape: Shape) -> DataFrame:
+    """Without a key a row's key is its content: a delete is no record if the same content is inserted again."""
+    from pyspark.sql import functions as F
+
+    if shape.kind not in ("table", "partition"):
+        return rows
+    new = rows.filter(F.col(CHANGE_TYPE) == "insert").select(F.col(H1).alias("__r1"), F.col(H2).alias("__r2")).distinct().withColumn("__there", F.lit(True))
+    is_same = (F.col(CHANGE_TYPE) == "delete") & (F.col(H1) == F.col("__r1")) & (F.col(H2) == F.col("__r2"))
+    return rows.join(new, is_same, "left").withColumn(RECORD, F.col(RECORD) & F.col("__there").isNull()).drop("__r1", "__r2", "__there")
+
+
+def direct(rows: DataFrame, shape: Shape, types: Sequence[str], *, carried: bool) -> DataFrame:
+    """The rows of one commit with nothing waiting: they are the net change as they stand."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    kind = F.col(CHANGE_TYPE)
+    if shape.kind == "tracked" and "delete" in types and "insert" in types:
+        has_new = F.max(kind == "insert").over(Window.partitionBy(KEY))
+    else:
+        has_new = kind != "delete"
+    phases = {0 if t == "delete" else CHANGES for t in types}
+    one = phases.pop() + (CARRIED if carried else 0) if len(phases) == 1 else None
+    part = F.lit(one) if one is not None else _part(kind, F.col("__has_new"), F.lit(carried), F.lit(False))
+    made = rows.withColumn("__has_new", has_new).withColumns({
+        RECORD: (kind != "update_preimage") & ~((kind == "delete") & F.col("__has_new")), PART: part})
+    made = made.select(*map(quoted, shape.names), *CARRIED_ALONG, PART)
+    return _with_repeated(made, shape) if one is None else made
+
+
+def again(composed: DataFrame | None, blocked: DataFrame | None, current: DataFrame, shape: Shape) -> DataFrame:
+    """Under --full: every current row, and what `compose` found of rows that are gone.
+
+    A row with an undelivered insert is an insert; any other is told as the kind tells a row that is already there.
+    """
+    from pyspark.sql import functions as F
+
+    unit = list(shape.unit)
+    there = "update_postimage" if shape.kind in ("merge", "scd2") else "insert"
+    if composed is None:
+        sent = current.withColumns({CHANGE_TYPE: F.lit(there), AGAIN: F.lit(True), PART: F.lit(CHANGES)})
+    else:
+        fresh = composed.filter(F.col(CHANGE_TYPE) == "insert").filter(~F.col(AGAIN)).select(*unit).distinct().withColumn("__fresh", F.lit(True))
+        if shape.kind == "tracked":             # a changed group has inserts too, but the destination holds its old rows
+            held = composed.filter(F.col(CHANGE_TYPE) == "delete").select(*unit).distinct()
+            fresh = fresh.join(held, unit, "left_anti")
+        is_fresh = F.col("__fresh").isNotNull()
+        sent = current.join(fresh, unit, "left").withColumns({
+            CHANGE_TYPE: F.when(is_fresh, "insert").otherwise(there), AGAIN: ~is_fresh, PART: F.lit(CHANGES)})
+    if blocked is not None:
+        waits = blocked.select(shape.together).distinct().withColumn("__waits", F.lit(True))
+        sent = sent.join(waits, shape.together, "left").withColumn(PART, F.col(PART) + F.when(F.col("__waits"), WAITS).otherwise(0))
+    columns = [*map(quoted, shape.names), *CARRIED_ALONG, F.col(PART).cast("int").alias(PART)]
+    sent = sent.select(*columns)
+    if composed is None:
+        return sent
+    gone = composed.join(current.select(*unit), unit, "left_anti").select(*columns)
+    if shape.kind == "tracked":                 # old rows of a group that is still there go with its new ones
+        part = F.lit(CHANGES) + (F.col(PART).bitwiseAND(WAITS))
+        old = composed.filter(F.col(CHANGE_TYPE) == "delete").join(current.select(*unit).distinct(), unit, "left_semi")
+        gone = gone.unionByName(old.withColumns({RECORD: F.lit(False), PART: part.cast("int")}).select(*columns))
+    return sent.unionByName(gone)

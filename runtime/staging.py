@@ -1,0 +1,397 @@
+"""From a table's changes to chunk files: reads the feed, composes it with what waits, writes files in delivery order.
+
+Nothing here touches the database: what `stage` returns is made true by one transaction of the caller; files that no
+transaction names are orphans that a sweeper removes.
+"""
+from __future__ import annotations
+
+import math
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from runtime import changes, chunk_files, states
+from runtime.changes import Shape
+from runtime.chunk_files import (
+    CARRIED,
+    CHANGE_TYPE,
+    CHANGES,
+    KEY,
+    RECORD,
+    ROWID,
+    WAITS,
+    Folded,
+    WaitingChunk,
+    fold,
+    read_chunk,
+    read_column,
+    units,
+)
+from runtime.errors import HistoryGone
+from runtime.model import Column, Model
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Folded", "StageRequest", "Staged", "StagedChunk", "WaitingChunk", "fold", "needs_stage", "read_chunk", "read_column", "stage", "units", "write_plain"]
+
+#: Sampled rows a chunk when its bounds are drawn: sizes then differ by about one part in twenty.
+SAMPLE_A_CHUNK = 500
+#: More bounds than this make an expression that Spark no longer compiles; chunks then grow instead.
+MOST_BOUNDS = 2_000
+
+
+class FeedTable(Protocol):
+    """What staging needs of a lake table."""
+
+    def feed(self, spark: SparkSession, start: int, end: int) -> DataFrame: ...
+    def read(self, spark: SparkSession, version: int | None = None) -> DataFrame: ...
+
+
+@dataclass(frozen=True)
+class StageRequest:
+    """The feed of versions mark + 1 to `version`; changes of versions above `own_from` are this run's own, older ones are carried."""
+
+    model: Model
+    table: FeedTable
+    mark: int | None
+    version: int
+    own_from: int
+    waiting: tuple[WaitingChunk, ...]
+    out_url: str
+    chunk_rows: int = 50_000
+    full: bool = False
+    columns: tuple[Column, ...] = ()            # the SELECT's, in its order
+
+
+@dataclass(frozen=True)
+class StagedChunk:
+    """One file. Rows of a chunk that `waits` are newer changes of rows whose job is open.
+
+    The caller keeps such a chunk with every row BLOCKED, without a delivery; its URL tells later runs what it is.
+    """
+
+    url: str
+    rows: int
+    records: int
+    phase: int
+    change_counts: dict[str, int]
+    carried: bool
+    waits: bool = False
+    deletes: int = 0                            # records that count as deleted; for scd2 those of versions that are no longer current
+
+
+@dataclass(frozen=True)
+class Staged:
+    """What a run has to send that is new, and the positions of older chunks that it replaces."""
+
+    chunks: tuple[StagedChunk, ...] = ()
+    superseded: dict[int, NDArray[np.int64]] = field(default_factory=dict)
+    changed: int = 0
+    deleted: int = 0
+    carried: int = 0
+
+
+def needs_stage(waiting: tuple[WaitingChunk, ...]) -> bool:
+    """Whether something waits for the end of a job, so that staging may find work though the table did not change."""
+    return any(chunk.waits and bool(np.any(chunk.states == states.BLOCKED)) for chunk in waiting)
+
+
+def stage(spark: SparkSession, request: StageRequest) -> Staged:
+    """Writes the chunk files of everything that changed since the mark. Raises HistoryGone."""
+    return _Staging(spark, request).run()
+
+
+@dataclass
+class _Feed:
+    """The change feed since the mark, as one frame or one for each version where a column was dropped between."""
+
+    frames: list[DataFrame]
+    counts: dict[tuple[int, str], int]
+
+    @property
+    def rows(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def versions(self) -> set[int]:
+        return {version for version, _ in self.counts}
+
+    @property
+    def types(self) -> list[str]:
+        return sorted({kind for _, kind in self.counts})
+
+
+class _Staging:
+    def __init__(self, spark: SparkSession, request: StageRequest) -> None:
+        self.spark, self.request = spark, request
+        self.shape = self._shape()
+        self.waiting = [c for c in request.waiting if states.undelivered(c.states).any()]
+
+    def run(self) -> Staged:
+        r = self.request
+        feed = self._feed()
+        # A first run has delivered nothing: everything is an insert anyhow.
+        full = r.full and not (r.mark is None and not self.waiting)
+        if not (feed.rows or full or needs_stage(tuple(self.waiting))):
+            return Staged()
+        chosen = self._choose(feed, everything=full)
+        superseded = {c.id: p for c, marks in chosen for p in [np.flatnonzero((marks != 0) & (marks != states.BLOCKED))] if len(p)}
+        most = feed.rows + sum(int((marks != 0).sum()) for _, marks in chosen)
+        rows: DataFrame | None = None
+        if chosen or len(feed.versions) > 1 or (full and feed.rows):
+            rows = changes.compose(self._all(feed, chosen), self.shape, r.own_from)
+        elif feed.rows:
+            (version,) = feed.versions
+            rows = changes.direct(self._all(feed, []), self.shape, feed.types, carried=version <= r.own_from)
+        if full:
+            current = self._current()
+            most += current.count()
+            rows = changes.again(rows, self._blocked(everything=True), current, self.shape)
+        if rows is None:
+            return Staged(superseded=superseded)
+        return self._staged(_write(rows, self.shape, r.out_url, most, r.chunk_rows), superseded)
+
+    # what there is
+
+    def _shape(self) -> Shape:
+        r = self.request
+        fields = {f.name.lower(): f for f in r.table.read(self.spark, r.version).schema.fields if not f.name.startswith("__ondatra_")}
+        first = [fields.pop(c.name.lower()) for c in r.columns if c.name.lower() in fields]
+        hashes = [fields.pop(changes.HASH)] if changes.HASH in fields else []
+        return Shape(r.model.kind, (*first, *fields.values(), *hashes))
+
+    def _feed(self) -> _Feed:
+        r = self.request
+        start = 0 if r.mark is None else r.mark + 1
+        if start > r.version:
+            return _Feed([], {})
+        try:
+            frame = r.table.feed(self.spark, start, r.version)
+            return _Feed([frame], _count(frame))
+        except Exception as error:
+            if _is_gone(error):
+                raise HistoryGone(f"the changes of {r.model.name} since version {start} are no longer kept; confirm sends every current row as --full, "
+                                  "deletes since then cannot be known") from error
+            if start == r.version or "SCHEMA" not in str(error).upper():
+                raise
+        frames = [r.table.feed(self.spark, version, version) for version in range(start, r.version + 1)]
+        counts = [_count(frame) for frame in frames]
+        kept = [(f, c) for f, c in zip(frames, counts, strict=True) if c]
+        return _Feed([f for f, _ in kept], {key: n for _, c in kept for key, n in c.items()})
+
+    def _current(self) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        table = self.request.table.read(self.spark, self.request.version)
+        if self.shape.kind == "scd2":
+            table = table.filter("is_current")
+        return table.select(
+            *changes.aligned(table, self.shape), F.col(ROWID).cast("bigint").alias(ROWID), changes.optional(table, KEY, "string"),
+            F.lit(True).alias(RECORD), changes.optional(table, changes.H1, "bigint"), changes.optional(table, changes.H2, "bigint"))
+
+    # what waits
+
+    def _choose(self, feed: _Feed, *, everything: bool) -> list[tuple[WaitingChunk, states.States]]:
+        """For each waiting chunk the state of the rows that are composed anew, 0 for all others.
+
+        BLOCKED marks rows whose job is open; they only tell that newer changes of their unit must wait.
+        """
+        from pyspark.sql import functions as F
+
+        if not self.waiting:
+            return []
+        unit = self.shape.together
+        narrow = self._waiting_rows([(c, _marks(c)) for c in self.waiting], [F.col(unit).alias(unit)])
+        picked = narrow
+        if not everything:
+            parts = [frame.select(F.col(unit)) for frame in feed.frames] + [narrow.filter("__waits").select(unit)] * needs_stage(tuple(self.waiting))
+            newer = parts[0]
+            for part in parts[1:]:
+                newer = newer.union(part)
+            picked = narrow.join(newer, unit, "left_semi")
+        blocked = self._blocked(everything=everything)
+        if blocked is not None:                     # what else waits of such a unit stays as it is
+            held = picked.join(blocked.select(unit), unit, "left_semi").filter(f"not __waits and __state <> X'{states.BLOCKED:02x}'")
+            picked = picked.join(held.select("__chunk", "__at"), ["__chunk", "__at"], "left_anti")
+        found = picked.select("__chunk", "__at").toArrow()
+        chunk, at = (found.column(i).to_numpy() for i in (0, 1))
+        order = np.argsort(chunk, kind="stable")
+        ids, starts = np.unique(chunk[order], return_index=True)
+        positions = dict(zip(ids.tolist(), np.split(at[order], starts[1:]), strict=True)) if len(ids) else {}
+        chosen = []
+        for c in self.waiting:
+            if c.id in positions:
+                marks = np.zeros(len(c.states), dtype=np.uint8)
+                marks[positions[c.id]] = _marks(c)[positions[c.id]]
+                chosen.append((c, marks))
+        return chosen
+
+    def _blocked(self, *, everything: bool) -> DataFrame | None:
+        """The units of rows whose job is open; None where there is no job."""
+        from pyspark.sql import functions as F
+
+        jobs = [(c, np.where(c.states == states.BLOCKED, c.states, 0).astype(np.uint8)) for c in self.waiting if not c.waits]
+        jobs = [(c, marks) for c, marks in jobs if marks.any()]
+        return self._waiting_rows(jobs, [F.col(self.shape.together)]) if jobs else None
+
+    def _waiting_rows(self, chosen: list[tuple[WaitingChunk, states.States]], columns: list[SparkColumn] | None) -> DataFrame:
+        """Rows of waiting chunks that have a mark, read where they lie; `columns` or, with None, all as `compose` wants them."""
+        from pyspark.sql import functions as F
+
+        marks = self.spark.createDataFrame(pa.table({
+            "__file": ["/".join(c.url.split("/")[-2:]) for c, _ in chosen], "__chunk": pa.array([c.id for c, _ in chosen], pa.int64()),
+            "__waits": [c.waits for c, _ in chosen], "__age": pa.array(range(-len(chosen), 0), pa.int64()),
+            "__marks": pa.array([m.tobytes() for _, m in chosen], pa.binary())}))
+        groups: dict[str, list[str]] = {}
+        for c, _ in chosen:
+            groups.setdefault(str(chunk_files.read_schema(c.url).remove_metadata()), []).append(spark_path(c.url))
+        found: DataFrame | None = None
+        for paths in groups.values():
+            frame = self.spark.read.option("recursiveFileLookup", "true").parquet(*paths)
+            # A task gives its files in the folders of several parts one name.
+            frame = frame.withColumns({"__name": F.substring_index("_metadata.file_path", "/", -2), "__at": F.col("_metadata.row_index")})
+            frame = frame.join(F.broadcast(marks), F.col("__name") == F.col("__file")).withColumn(
+                "__state", F.expr("substring(__marks, cast(__at + 1 as int), 1)")).filter("__state <> X'00'")
+            part = frame.select(*(columns if columns is not None else self._as_rows(frame)), "__chunk", "__at", "__waits", "__state")
+            found = part if found is None else found.unionByName(part)
+        assert found is not None
+        return found
+
+    def _as_rows(self, frame: DataFrame) -> list[SparkColumn]:
+        from pyspark.sql import functions as F
+
+        return [
+            *changes.aligned(frame, self.shape), *(F.col(name) for name in changes.CARRIED_ALONG), F.col("__age").alias(changes.VERSION),
+            F.expr(f"__state = X'{states.UNKNOWN:02x}'").alias(changes.UNKNOWN), F.expr(f"__state = X'{states.BLOCKED:02x}'").alias(changes.BLOCKED)]
+
+    def _all(self, feed: _Feed, chosen: list[tuple[WaitingChunk, states.States]]) -> DataFrame:
+        """Every row that is composed, of the feed and of older chunks."""
+        parts = [changes.feed_rows(frame, self.shape) for frame in feed.frames]
+        if chosen:
+            parts.append(self._waiting_rows(chosen, None).drop("__chunk", "__at", "__waits", "__state"))
+        rows = parts[0]
+        for part in parts[1:]:
+            rows = rows.unionByName(part)
+        return rows
+
+    # what comes out
+
+    def _staged(self, urls: list[str], superseded: dict[int, NDArray[np.int64]]) -> Staged:
+        with ThreadPoolExecutor(8) as pool:
+            made = [chunk for chunk in pool.map(self._measure, urls) if chunk.rows]
+        made.sort(key=lambda c: (c.waits, c.phase))
+        own = [c for c in made if not c.carried]
+        deleted = sum(c.deletes for c in own)
+        return Staged(tuple(made), superseded, sum(c.records for c in own) - deleted, deleted, sum(c.records for c in made if c.carried))
+
+    def _measure(self, url: str) -> StagedChunk:
+        """Counts from the file itself, so that they are true of what will be sent."""
+        is_scd2 = self.shape.kind == "scd2"
+        table = chunk_files.read_columns(url, [CHANGE_TYPE, RECORD, *(["is_current"] if is_scd2 else [])])
+        part, record = chunk_files.part_of(url), np.asarray(table.column(RECORD).to_numpy(), dtype=np.bool_)
+        gone = ~np.asarray(table.column("is_current").to_numpy(), dtype=np.bool_) if is_scd2 else np.asarray(pc.equal(table.column(CHANGE_TYPE), "delete"))
+        return StagedChunk(url, table.num_rows, int(record.sum()), int(bool(part & CHANGES)), chunk_files.tally(table.column(CHANGE_TYPE)),
+                           bool(part & CARRIED), bool(part & WAITS), int((record & gone).sum()))
+
+
+def _marks(chunk: WaitingChunk) -> states.States:
+    """The states that count in composing. What waits for a job behind it was never sent itself."""
+    if chunk.waits:
+        return np.where(states.undelivered(chunk.states), states.UNTRIED, 0).astype(np.uint8)
+    return np.where(states.undelivered(chunk.states), chunk.states, 0).astype(np.uint8)
+
+
+def _count(frame: DataFrame) -> dict[tuple[int, str], int]:
+    """Rows of the feed by version and change type; the first read of it, and a narrow one."""
+    rows = frame.groupBy("_commit_version", "_change_type").count().collect()
+    return {(int(row[0]), str(row[1])): int(row[2]) for row in rows}
+
+
+def _is_gone(error: Exception) -> bool:
+    text = str(error)
+    return any(mark in text for mark in ("DELTA_VERSION_NOT_FOUND", "DELTA_LOG_FILE_NOT_FOUND", "DELTA_TRUNCATED_TRANSACTION_LOG", "FILE_NOT_EXIST",
+                                         "FileNotFoundException", "DELTA_VERSIONS_NOT_CONTIGUOUS"))
+
+
+# writing
+
+def spark_path(url: str) -> str:
+    """A URL as Spark's file systems spell it; Hadoop paths are not percent-encoded."""
+    parts = urlsplit(url)
+    return f"file://{unquote(parts.path)}" if parts.scheme == "file" else f"s3a://{parts.netloc}{unquote(parts.path)}"
+
+
+def write_plain(frame: DataFrame, out_url: str, rows: int, chunk_rows: int = 50_000) -> list[str]:
+    """Writes a frame of about so many rows to files of about `chunk_rows`, in no promised order; their URLs."""
+    url = f"{out_url.rstrip('/')}/{uuid.uuid4().hex}"
+    files = max(1, round(rows / chunk_rows))
+    _save(frame.coalesce(1) if files == 1 else frame.repartition(files), url)
+    return chunk_files.list_files(url)
+
+
+def _save(frame: DataFrame, url: str, *parts: str) -> None:
+    frame.write.option("compression", "zstd").option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").partitionBy(*parts).parquet(spark_path(url))
+
+
+def _write(rows: DataFrame, shape: Shape, out_url: str, most: int, chunk_rows: int) -> list[str]:
+    """Files of about `chunk_rows` in delivery order, in a folder for each part. A unit is never cut over two files."""
+    from pyspark.sql import functions as F
+
+    url = f"{out_url.rstrip('/')}/{uuid.uuid4().hex}"
+    rank = F.when(F.col(CHANGE_TYPE) == "delete", 0).when(F.col(CHANGE_TYPE) == "update_preimage", 1).when(
+        F.col(CHANGE_TYPE) == "update_postimage", 2).otherwise(3)
+    if most <= chunk_rows * 1.5:
+        laid = rows.coalesce(1)
+    else:
+        number, files = _file_numbers(rows, shape, most, chunk_rows)
+        laid = rows.withColumn("__file", number).repartitionById(files, "__file").drop("__file")
+    laid = laid.withColumns({"part": F.col(changes.PART), "__rank": rank})
+    laid = laid.sortWithinPartitions("part", *map(changes.quoted, shape.order), "__rank", ROWID)
+    _save(laid.select(*map(changes.quoted, shape.names), *changes.CARRIED_ALONG, "part"), url, "part")
+    return chunk_files.list_files(url)
+
+
+def _file_numbers(rows: DataFrame, shape: Shape, most: int, chunk_rows: int) -> tuple[SparkColumn, int]:
+    """The number of each row's file, by ranges of the key or row id drawn from a sample of narrow rows; and how many there are."""
+    from pyspark.sql import functions as F
+
+    share = min(1.0, SAMPLE_A_CHUNK / chunk_rows)
+    sample = rows.select(F.col(changes.PART), F.col(shape.together)).sample(share, seed=1).toArrow()
+    part, key = sample.column(0).to_numpy(), sample.column(1)
+    number: SparkColumn = F.lit(0)
+    files = 0
+    for value in np.unique(part).tolist():
+        bounds = _bounds(key.filter(pa.array(part == value)), math.ceil(share * chunk_rows))
+        number = F.when(F.col(changes.PART) == value, F.lit(files) + _range_number(F.col(shape.together), bounds)).otherwise(number)
+        files += len(bounds) + 1
+    return number.cast("int"), max(files, 1)
+
+
+def _bounds(sample: Any, a_chunk: int) -> list[Any]:
+    """Keys at which a new file begins."""
+    chunks = min(MOST_BOUNDS, round(len(sample) / a_chunk))
+    if chunks < 2:
+        return []
+    ordered = np.sort(sample.to_numpy()) if pa.types.is_integer(sample.type) else np.array(sorted(sample.to_pylist(), key=lambda k: k.encode()), dtype=object)
+    picked = [ordered[len(ordered) * i // chunks] for i in range(1, chunks)]
+    return [b.item() if isinstance(b, np.generic) else b for i, b in enumerate(picked) if i == 0 or b != picked[i - 1]]
+
+
+def _range_number(key: SparkColumn, bounds: list[Any], first: int = 0) -> SparkColumn:
+    """How many bounds are not above the key, by halving."""
+    from pyspark.sql import functions as F
+
+    if not bounds:
+        return F.lit(first)
+    middle = len(bounds) // 2
+    return F.when(key < F.lit(bounds[middle]), _range_number(key, bounds[:middle], first)).otherwise(
+        _range_number(key, bounds[middle + 1:], first + middle + 1))
