@@ -91,6 +91,32 @@ class ModelState(models.Model):
         return self.name
 
 
+class Destination(models.Model):
+    """Where syncs of a workspace send to; its id joins `destination_id` of metadata.json and the fact tables."""
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE)
+    type = models.CharField(max_length=200)                         # HubSpot
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["workspace", "type"], name="one_destination_a_type")]
+
+    def __str__(self) -> str:
+        return self.type
+
+
+class DestinationObject(models.Model):
+    """What is kept there: `destination_object_id`."""
+
+    destination = models.ForeignKey(Destination, models.CASCADE)
+    name = models.CharField(max_length=200)                         # Contact
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["destination", "name"], name="one_destination_object_a_name")]
+
+    def __str__(self) -> str:
+        return f"{self.destination} / {self.name}"
+
+
 class Sync(models.Model):
     """A SQL model that has a sink; its id is [SYNC_ID]."""
 
@@ -102,6 +128,7 @@ class Sync(models.Model):
     sink_args = models.JSONField(default=list)
     destination_type = models.CharField(max_length=200, blank=True)
     destination_object = models.CharField(max_length=200, blank=True)
+    destination = models.ForeignKey(DestinationObject, models.SET_NULL, null=True, blank=True)
     description = models.TextField(blank=True)
     tags = models.JSONField(default=list, blank=True)
     schedule = models.CharField(max_length=100, blank=True)
