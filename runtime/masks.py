@@ -1,0 +1,159 @@
+"""`@mask`: how a column's values appear in everything that is stored for people. The destination gets the real ones."""
+from __future__ import annotations
+
+import hmac
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+import orjson
+
+from runtime.model import Mask
+
+#: Shorter values are not looked for in free text: they would be found everywhere.
+SHORTEST_IN_TEXT = 4
+#: `last4` shows nothing of a value shorter than this.
+SHORTEST_SHOWN = 8
+_FIRST_STAND_IN = 0xF0000
+_STAND_INS = 0xFFFD
+_SAME_EVERYWHERE = re.compile(r"[A-Za-z0-9._~-]*")
+_STAND_IN = re.compile("[\U000f0000-\U000ffffc]")
+
+
+def text_of(value: Any) -> str:
+    """A value as text: what a mask hashes and what is looked for in messages."""
+    if isinstance(value, str):
+        return value
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:                           # integers over 64 bits
+        return json.dumps(value, separators=(",", ":"))
+
+
+#: A text to look for, the value that it stands for, and how that is masked.
+_Form = tuple[str, str, Callable[[str], str]]
+
+
+class Scrubber:
+    """Replaces the masked values of some rows wherever they stand in a text: plain, JSON-escaped or URL-encoded."""
+
+    def __init__(self, masked: Mapping[str, Callable[[str], str]]) -> None:
+        self._plain: list[_Form] = sorted(((value, value, how) for value, how in masked.items()), key=_longest)
+
+    def __bool__(self) -> bool:
+        return bool(self._plain)
+
+    @cached_property
+    def _all(self) -> list[_Form]:
+        forms: dict[str, _Form] = {}
+        for value, _, how in self._plain:
+            for form in (value,) if _SAME_EVERYWHERE.fullmatch(value) else _forms(value):
+                forms.setdefault(form, (form, value, how))
+        return sorted(forms.values(), key=_longest)
+
+    def _worth_a_look(self, text: str) -> list[_Form]:
+        """The other forms are made only for a text that may hold any."""
+        return self._all if "%" in text or "\\" in text or "+" in text else self._plain
+
+    def within(self, texts: Iterable[str]) -> Scrubber:
+        """A scrubber with only what occurs in these texts: quick for many texts."""
+        whole = "\n".join(texts)
+        few = Scrubber({})
+        few._plain = few._all = [form for form in self._worth_a_look(whole) if form[0] in whole]
+        return few
+
+    def __call__(self, text: str) -> str:
+        # Stand-ins keep what was put in from being searched again: a hash may contain another value's digits.
+        shown: list[str] = []
+        for form, value, how in self._worth_a_look(text):
+            if form in text and len(shown) < _STAND_INS:
+                text = text.replace(form, chr(_FIRST_STAND_IN + len(shown)))
+                shown.append(how(value))
+        return _STAND_IN.sub(lambda m: shown[i] if (i := ord(m[0]) - _FIRST_STAND_IN) < len(shown) else m[0], text) if shown else text
+
+
+def _longest(form: _Form) -> int:
+    return -len(form[0])
+
+
+def _forms(value: str) -> tuple[str, ...]:
+    return value, text_of([value])[2:-2], json.dumps(value)[1:-1], quote(value, safe="", errors="replace"), quote_plus(value, errors="replace")
+
+
+class Masker:
+    """The mask rules of one model with the workspace's own key."""
+
+    def __init__(self, masks: Sequence[Mask], key_hex: str) -> None:
+        self._key = bytes.fromhex(key_hex)
+        self._how: dict[str, Callable[[str], str]] = {m.column.lower(): getattr(self, f"_{m.how}") for m in masks}
+
+    def __bool__(self) -> bool:
+        return bool(self._how)
+
+    def __contains__(self, column: str) -> bool:
+        return column.lower() in self._how
+
+    def value(self, column: str, value: Any) -> Any:
+        """The value as it is stored; NULL stays null, and so does every value of a column without a mask."""
+        how = self._how.get(column.lower())
+        return value if how is None or value is None else how(text_of(value))
+
+    def row(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """The row as it is stored: masked columns, and their values in the text of the others."""
+        masked, hidden, others = dict(row), [], []
+        for name, value in row.items():
+            how = self._how.get(name.lower())
+            if how is None:
+                if isinstance(value, (str, list, dict)):
+                    others.append(value)
+            elif value is not None:
+                hidden.append(text := text_of(value))
+                masked[name] = how(text)
+        text = others[0] if len(others) == 1 and isinstance(others[0], str) else "\n".join(map(text_of, others))
+        escaped = "%" in text or "\\" in text or "+" in text          # then look for the other forms too
+        if escaped or any(value in text for value in hidden if len(value) >= SHORTEST_IN_TEXT):
+            scrub = self.scrubber([row])
+            return {name: value if name in self else _scrubbed(value, scrub) for name, value in masked.items()}
+        return masked
+
+    def scrubber(self, rows: Iterable[Mapping[str, Any]]) -> Scrubber:
+        """What removes the masked values of these rows from messages, prints and requests."""
+        if not self._how:
+            return Scrubber({})
+        found: dict[str, Callable[[str], str]] = {}
+        for row in rows:
+            for name, value in row.items():
+                how = self._how.get(name.lower())
+                if how is not None and value is not None and len(text := text_of(value)) >= SHORTEST_IN_TEXT:
+                    found.setdefault(text, how)
+        return Scrubber(found)
+
+    def scrub(self, text: str, rows: Iterable[Mapping[str, Any]]) -> str:
+        """`text` without the masked values of these rows."""
+        return self.scrubber(rows)(text) if self._how else text
+
+    def search_forms(self, columns: Sequence[str], text: str) -> list[str]:
+        """An identifier as it may have been stored: people search by the plain or by the masked form."""
+        return [text, self.value(columns[0], text)] if len(columns) == 1 and columns[0] in self else [text]
+
+    def _hash(self, text: str) -> str:
+        return hmac.digest(self._key, text.encode("utf-8", "surrogatepass"), "sha256").hex()
+
+    def _redact(self, text: str) -> str:
+        return "***"
+
+    def _last4(self, text: str) -> str:
+        return f"***{text[-4:]}" if len(text) >= SHORTEST_SHOWN else "***"
+
+
+def _scrubbed(value: Any, scrub: Scrubber) -> Any:
+    if isinstance(value, str):
+        return scrub(value)
+    if isinstance(value, list):
+        return [_scrubbed(v, scrub) for v in value]
+    if isinstance(value, dict):
+        return {k: _scrubbed(v, scrub) for k, v in value.items()}
+    return value
