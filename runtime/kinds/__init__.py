@@ -1,0 +1,31 @@
+"""Builds: a model's result against its Delta table, one file per kind.
+
+Each kind finds out what changed by hashes, checks `@max_deletes`, and then makes one commit, only if there is anything.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from runtime.kinds import append, merge, partition, scd2, table, tracked
+from runtime.kinds.base import Built, BuildOptions, Job
+from runtime.lake import LakeTable
+from runtime.model import Column, Model
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Built", "BuildOptions", "build"]
+
+KINDS = {"table": table.build, "append": append.build, "merge": merge.build, "tracked": tracked.build, "scd2": scd2.build, "partition": partition.build}
+
+
+def build(spark: SparkSession, model: Model, table: LakeTable, source: DataFrame, *, run_id: int = 0, options: BuildOptions | None = None,
+          delivered_rows: int = 0, ordered: bool = False, columns: Sequence[Column] = ()) -> Built:
+    """Brings the table to the source's content. Raises HeldError before it writes when `@max_deletes` says so.
+
+    `columns` are what DuckDB calls the source's; the lake takes its types from the source itself.
+    """
+    job = Job(spark, model, table, source, run_id, options or BuildOptions(), delivered_rows, ordered)
+    job.open()
+    return job.unchanged() or KINDS[model.kind](job)

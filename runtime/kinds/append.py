@@ -1,0 +1,86 @@
+"""append: what is new is inserted, nothing else ever happens.
+
+With a key, new are rows whose key is; without, the result less what was appended before, as a multiset.
+"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from runtime.kinds import groups
+from runtime.kinds.base import Built, Counts, Job, row_digests
+from runtime.kinds.groups import N
+from runtime.lake import H1, H2, KEY
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+PLACE, BEFORE = "__place", "__before"
+
+
+def build(job: Job) -> Built:
+    if job.model.key:
+        counts, rows = _first_keys(job) if job.fresh else _new_keys(job)
+    else:
+        counts, rows = _first(job) if job.fresh else _more(job)
+    if not job.fresh and not counts.changed:
+        return job.settled(counts)
+    previous = job.prepare()
+    if counts.changed:
+        job.insert(_in_order(job, rows))
+    return job.built(counts, previous)
+
+
+def _in_order(job: Job, rows: DataFrame) -> DataFrame:
+    """Row ids grow in the order of an ORDER BY at the top: ids are given task by task, so one task writes."""
+    return rows.coalesce(1).sortWithinPartitions(PLACE) if job.ordered else rows
+
+
+def _placed(job: Job) -> Job:
+    """Each row's place is taken down before anything else moves it."""
+    from pyspark.sql import functions as F
+
+    if job.ordered:
+        job.source = job.source.withColumn(PLACE, F.monotonically_increasing_id())
+    return job
+
+
+def _first(job: Job) -> tuple[Counts, DataFrame]:
+    row = job.source.agg(*row_digests()).head()
+    assert row is not None
+    return Counts.of(row, changed=int(row["source"])), _placed(job).source
+
+
+def _more(job: Job) -> tuple[Counts, DataFrame]:
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    content = [H1, H2]
+    new = job.source.groupBy(*content).agg(F.count(F.lit(1)).alias(N))
+    old = job.target(*content).groupBy(*content).agg(F.count(F.lit(1)).alias(BEFORE))
+    lines = new.join(old, content, "left").withColumn(BEFORE, F.coalesce(BEFORE, F.lit(0)))
+    sums = ("sum", N), ("bit_xor", f"if({N} % 2 = 1, {H1}, 0)"), ("bit_xor", f"if({N} % 2 = 1, {H2}, 0)"), ("sum", f"shiftright({H2}, 32) * {N}")
+    watched = [F.expr(f"{how}({what})").alias(f"d_{part}") for part, (how, what) in zip("nxys", sums, strict=True)]
+    watched += [F.expr(f"sum({N})").alias("source"), F.lit(0).alias("invalid"), F.expr(f"sum(greatest({N} - {BEFORE}, 0))").alias("more")]
+    more, row = groups.observed(job, lines, watched, only=f"{N} > {BEFORE}", columns=[*content, BEFORE])
+    counts = Counts.of(row, changed=int(row["more"] or 0))
+    rows = _placed(job).chosen(more, counts.changed, content)
+    order = [PLACE] if job.ordered else content
+    # the first copies stand for those that were appended before
+    copy = F.row_number().over(Window.partitionBy(*content).orderBy(*order))
+    return counts, rows.withColumn("__copy", copy).filter(F.col("__copy") > F.col(BEFORE))
+
+
+def _first_keys(job: Job) -> tuple[Counts, DataFrame]:
+    return groups.check_source(_placed(job), KEY, f"{KEY} IS NULL OR {N} > 1")
+
+
+def _new_keys(job: Job) -> tuple[Counts, DataFrame]:
+    from pyspark.sql import functions as F
+
+    old = job.target(KEY).withColumn("__there", F.lit(True))
+    lines = groups.grouped(job.source.select(KEY, H1, H2), KEY).join(old, KEY, "left")
+    new = f"{KEY} IS NOT NULL AND __there IS NULL AND {N} = 1"
+    aggregates = groups.totals(KEY, f"{KEY} IS NULL OR (__there IS NULL AND {N} > 1)", {"new": f"sum(if({new}, 1, 0))"})
+    found, row = groups.observed(job, lines, aggregates, only=new, columns=[KEY])
+    counts = Counts.of(row, changed=int(row["new"] or 0))
+    return counts, _placed(job).chosen(found, counts.changed, KEY)

@@ -1,0 +1,280 @@
+"""What all kinds share: the source made ready, the one data commit, and the memory that makes an unchanged source cheap."""
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from runtime.content import HASHING, with_hashes
+from runtime.kinds import keys
+from runtime.lake import H1, H2, HASH, KEY, PARTITION, ROWID, LakeTable, ddl, quoted
+from runtime.model import Model
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql.types import StructField
+
+#: Up to so many keys are handed to every task; above, both sides are shuffled.
+BROADCAST_KEYS = 500_000
+USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+#: What a kind keeps of each row besides the SELECT's columns, the row id and the hashes.
+EXTRAS: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "table": (), "append": (), "merge": ((KEY, "STRING"),), "tracked": ((KEY, "STRING"), (HASH, "STRING")), "partition": ((PARTITION, "STRING"),),
+    "scd2": (("valid_from_snapshot", "BIGINT"), ("valid_to_snapshot", "BIGINT"), ("is_current", "BOOLEAN"), (KEY, "STRING"))}
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """`confirmed_deletes` is the number that a person has seen and allowed; `full` starts the table anew."""
+
+    confirmed_deletes: int | None = None
+    full: bool = False
+
+
+@dataclass(frozen=True)
+class Built:
+    """How a build ended. Changes of versions above `previous_version` are its own.
+
+    `invalid` gives the rows that have no usable key, computed when asked; None where there are none.
+    """
+
+    action: str
+    version: int
+    previous_version: int | None
+    rows: int
+    source: int
+    invalid_rows: int
+    invalid_digest: str
+    invalid: DataFrame | None
+    deletes: int
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Rows of the source by what becomes of them, and the table's rows that go. Records, not rows of the feed."""
+
+    source: int = 0
+    unchanged: int = 0
+    invalid: int = 0
+    changed: int = 0
+    deleted: int = 0
+    digest: str = ""                            # of the whole source, free of order
+    invalid_digest: str = ""
+
+    @classmethod
+    def of(cls, row: Row | Mapping[str, Any], *, changed: int, deleted: int = 0) -> Counts:
+        """From one row of `totals`."""
+        source, invalid = int(row["source"] or 0), int(row["invalid"] or 0)
+        return cls(source, source - invalid - changed, invalid, changed, deleted, digest(row, "d"), digest(row, "i") if invalid else "")
+
+
+def digest(row: Row | Mapping[str, Any], prefix: str) -> str:
+    told = [int(row[f"{prefix}_{part}"] or 0) for part in ("n", "x", "y", "s")]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+def digest_columns(prefix: str, n: str, x: str, y: str, s: str, where: str = "true") -> list[SparkColumn]:
+    """Order-free aggregates: a number, two exclusive ors and a sum (equal pairs cancel out in the former)."""
+    from pyspark.sql import functions as F
+
+    return [F.expr(f"{how}({what}) FILTER (WHERE {where})").alias(f"{prefix}_{part}")
+            for part, how, what in (("n", "sum", n), ("x", "bit_xor", x), ("y", "bit_xor", y), ("s", "sum", s))]
+
+
+def row_digests() -> list[SparkColumn]:
+    """The digest of plain rows, for kinds without a key."""
+    from pyspark.sql import functions as F
+
+    return [F.count(F.lit(1)).alias("source"), F.lit(0).alias("invalid"), *digest_columns("d", "1", H1, H2, f"shiftright({H2}, 32)")]
+
+
+@dataclass
+class Job:
+    """One build while it runs."""
+
+    spark: SparkSession
+    model: Model
+    table: LakeTable
+    given: DataFrame
+    run_id: int
+    options: BuildOptions
+    delivered_rows: int
+    ordered: bool
+    fresh: bool = False                         # the table has no row yet, known without reading it
+    version: int = -1
+    began: int = -1                             # the version that the source is compared with
+
+    def open(self) -> None:
+        """Looks at what there is; a table of another kind or key starts anew."""
+        exists = self.table.exists(self.spark)
+        if exists and (self.options.full or self.table.remembered().get("shape", self.shape) != self.shape):
+            self.table.remove(self.spark)
+            exists = False
+        self.version = self.began = self.table.version(self.spark) if exists else -1
+        self.fresh = self.version <= 0
+
+    @property
+    def shape(self) -> list[Any]:
+        """A table of another kind or key cannot be compared with."""
+        return [HASHING, self.model.kind, list(self.model.key)]
+
+    # the source
+
+    @cached_property
+    def fields(self) -> list[StructField]:
+        """The SELECT's columns as the lake keeps them."""
+        from pyspark.sql import types as t
+
+        return [t.StructField(f.name, t.StringType() if isinstance(f.dataType, t.NullType) else f.dataType) for f in self.given.schema.fields]
+
+    @property
+    def names(self) -> list[str]:
+        return [f.name for f in self.fields]
+
+    @cached_property
+    def source(self) -> DataFrame:
+        """The SELECT's columns, both hashes and the key's text (null where any column of the key is)."""
+        from pyspark.sql import functions as F
+
+        plain = self.given.select(*[F.col(quoted(f.name)).cast(f.dataType).alias(f.name) for f in self.fields])
+        hashed = with_hashes(plain, self.names)
+        types = {f.name: f.dataType for f in self.fields}
+        if self.model.kind == "partition":
+            return hashed.withColumn(PARTITION, keys.partition_text(self.model.key, types))
+        return hashed.withColumn(KEY, keys.key_text(self.model.key, types)) if self.model.key else hashed
+
+    @property
+    def extras(self) -> list[tuple[str, str]]:
+        """What the table keeps besides: (name, type)."""
+        keyed = [(KEY, "STRING")] if self.model.kind == "append" and self.model.key else []
+        return [*EXTRAS[self.model.kind], *keyed, (H1, "BIGINT"), (H2, "BIGINT")]
+
+    @property
+    def columns(self) -> list[str]:
+        """Every column of the table but the row id."""
+        return [*self.names, *(name for name, _ in self.extras)]
+
+    @property
+    def signature(self) -> list[list[str]]:
+        return sorted([f.name, f.dataType.simpleString()] for f in self.fields)
+
+    # the memory
+
+    def unchanged(self) -> Built | None:
+        """Nothing to do if the source is what the newest version was built from: one scan of the source, none of the table."""
+        known = self.note
+        if known.get("version") != self.version or known.get("asked") != self.asked or known.get("columns") != self.signature:
+            return None
+        row = self.source.agg(*row_digests()).head()
+        if row is None or digest(row, "d") != known["digest"]:
+            return None
+        source, invalid = int(row["source"]), int(known["invalid"])
+        return self._built("unchanged", Counts(source, source - invalid, invalid, 0, 0, known["digest"], known["invalid_digest"]), self.version)
+
+    @cached_property
+    def note(self) -> dict[str, Any]:
+        return self.table.remembered() if self.version >= 0 else {}
+
+    @property
+    def asked(self) -> list[Any]:
+        """What besides the source decides what a build does."""
+        return [*self.shape, self.model.on_missing]
+
+    def built(self, counts: Counts, previous: int) -> Built:
+        """The end of a build that wrote, or found an empty source for a new table."""
+        self._remember(counts)
+        return self._built("built", counts, previous)
+
+    def settled(self, counts: Counts) -> Built:
+        """The end of a build whose source says nothing new, though it may say it in other types."""
+        before = self.version
+        self.prepare()
+        self._remember(counts)
+        return self._built("unchanged", counts, before)
+
+    def _remember(self, counts: Counts) -> None:
+        self.table.remember({"version": self.version, "shape": self.shape, "asked": self.asked, "columns": self.signature, "digest": counts.digest,
+                             "invalid": counts.invalid, "invalid_digest": counts.invalid_digest})
+
+    def _built(self, action: str, counts: Counts, previous: int) -> Built:
+        invalid = keys.invalid_rows(self, previous) if counts.invalid else None
+        return Built(action, self.version, previous, counts.source, counts.source, counts.invalid, counts.invalid_digest, invalid, counts.deleted)
+
+    # steps
+
+    def keep(self, frame: DataFrame) -> DataFrame:
+        """Computed now, once; what follows is planned quickly, because the plan behind it is forgotten."""
+        return frame.localCheckpoint(eager=True)
+
+    def target(self, *columns: str | SparkColumn, where: str | None = None) -> DataFrame:
+        """The table as it was when the build began, only these columns."""
+        frame = self.table.read(self.spark, self.began)
+        return (frame.filter(where) if where else frame).select(*columns)
+
+    def chosen(self, changes: DataFrame, number: int, on: str | Sequence[str]) -> DataFrame:
+        """The source's rows that stand in `changes`, with its columns."""
+        from pyspark.sql import functions as F
+
+        return self.source.join(F.broadcast(changes) if number <= BROADCAST_KEYS else changes, on if isinstance(on, str) else list(on))
+
+    def both(self, rows: DataFrame | None, old: DataFrame | None) -> DataFrame:
+        """The change set of a MERGE, computed once: new rows and the row ids of old ones."""
+        if rows is not None:
+            for name, kind in ((ROWID, "BIGINT"), ("__do", "STRING")):
+                rows = rows if name in rows.columns else rows.selectExpr("*", f"CAST(NULL AS {kind}) AS {name}")
+            rows = rows.select(*map(quoted, self.columns), ROWID, "__do")
+        if rows is None or old is None:
+            found = rows if rows is not None else old
+        else:
+            found = rows.unionByName(old, allowMissingColumns=True)
+        assert found is not None
+        missing = [n for n in self.columns if n not in found.columns]
+        types = {**{f.name: ddl(f.dataType) for f in self.fields}, **dict(self.extras)}
+        return self.keep(found.selectExpr("*", *[f"CAST(NULL AS {types[n]}) AS {quoted(n)}" for n in missing]))
+
+    # writing
+
+    def prepare(self, *, stays: DataFrame | None = None) -> int:
+        """The table with the columns of the source; the version before the data commit."""
+        if self.version < 0:
+            with self.told():
+                self.table.create(self.spark, [*((f.name, ddl(f.dataType)) for f in self.fields), *self.extras])
+        elif self.note.get("version") != self.version or self.note.get("columns") != self.signature:
+            with self.told():
+                self.table.evolve(self.spark, {f.name: f.dataType for f in self.fields}, [name for name, _ in self.extras])
+        else:
+            return self.version
+        self.version = self.table.version(self.spark)
+        return self.version
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Commits made here carry the run id."""
+        self.spark.conf.set(USER_METADATA, json.dumps({"run": self.run_id}))
+        try:
+            yield
+        finally:
+            self.spark.conf.unset(USER_METADATA)
+
+    def insert(self, rows: DataFrame, *, mode: str = "append") -> None:
+        """The data commit of new rows; "overwrite" takes every old one away."""
+        with self.told():
+            rows.select(*map(quoted, self.columns)).write.format("delta").mode(mode).save(self.table.path)
+        self.version = self.table.version(self.spark)
+
+    def merge(self, rows: DataFrame, update: Mapping[str, str] | None) -> None:
+        """The data commit of a small change set with `__do`: D deletes the row id's row, U updates it; without a row id it is inserted."""
+        from delta.tables import DeltaTable
+
+        with self.told():
+            step = DeltaTable.forPath(self.spark, self.table.path).alias("t").merge(rows.alias("s"), f"t.{ROWID} = s.{ROWID}")
+            step = step.whenMatchedDelete("s.__do = 'D'")
+            if update is not None:
+                step = step.whenMatchedUpdate("s.__do = 'U'", {quoted(c): value for c, value in update.items()})
+            step.whenNotMatchedInsert(values={quoted(c): f"s.{quoted(c)}" for c in self.columns}).execute()
+        self.version = self.table.version(self.spark)

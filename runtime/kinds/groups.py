@@ -1,0 +1,74 @@
+"""The narrow side of change detection: one line for each key of the source, joined with the table's.
+
+Of a key that stands once, `x` and `y` are the row's two hashes; of several rows they are order-free digests.
+"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from runtime.kinds.base import Counts, Job
+from runtime.lake import H1, H2
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+N, X, Y, S = "__n", "__x", "__y", "__s"
+#: Group lines of rows that have no usable key.
+INVALID = "__invalid"
+
+
+def grouped(rows: DataFrame, key: str) -> DataFrame:
+    """A line for each key, the rows without one included."""
+    from pyspark.sql import functions as F
+
+    return rows.groupBy(key).agg(F.count(F.lit(1)).alias(N), F.expr(f"bit_xor({H1})").alias(X), F.expr(f"bit_xor({H2})").alias(Y),
+                                 F.expr(f"sum(shiftright({H2}, 32))").alias(S))
+
+
+def content_text() -> str:
+    """The content of a group as text of 64 hexadecimal digits."""
+    return f"lower(concat(lpad(hex({X}), 16, '0'), lpad(hex({Y}), 16, '0'), lpad(hex({S}), 16, '0'), lpad(hex({N}), 16, '0')))"
+
+
+def totals(key: str, invalid: str, extra: dict[str, str]) -> list[Any]:
+    """Aggregates over the joined lines; `invalid` says which lines of the source have no usable key."""
+    from pyspark.sql import functions as F
+
+    there, bad = f"{N} IS NOT NULL", f"({N} IS NOT NULL AND ({invalid}))"
+    mixed = f"xxhash64({key}, {N}, {X}, {Y}, {S})"
+    said = {
+        "source": f"sum({N})", "invalid": f"sum(if({bad}, {N}, 0))",
+        "d_n": f"sum({N})", "d_x": f"bit_xor(if({there}, {X}, 0))", "d_y": f"bit_xor(if({there}, {Y}, 0))", "d_s": f"sum({S})",
+        "i_n": f"sum(if({bad}, {N}, 0))", "i_x": f"bit_xor(if({bad}, {mixed}, 0))", "i_y": f"bit_xor(if({bad}, xxhash64(1, {mixed}, {Y}), 0))",
+        "i_s": f"sum(if({bad}, shiftright({mixed}, 32), 0))", **extra}
+    return [F.expr(text).alias(name) for name, text in said.items()]
+
+
+def sums(do: str, letters: str, amount: str = "1") -> dict[str, str]:
+    """How many lines (or rows of them) each letter of `do` has."""
+    return {f"do_{letter.lower()}": f"sum(if({do} = '{letter}', {amount}, 0))" for letter in letters}
+
+
+def observed(job: Job, lines: DataFrame, aggregates: list[Any], *, only: str, columns: list[str]) -> tuple[DataFrame, dict[str, Any]]:
+    """The lines of interest, held, and the aggregates over all lines, from one pass."""
+    from pyspark.sql import Observation
+
+    watch = Observation()
+    held = job.keep(lines.observe(watch, *aggregates).filter(only).selectExpr(*columns))
+    return held, dict(watch.get)
+
+
+def check_source(job: Job, key: str, invalid: str) -> tuple[Counts, DataFrame]:
+    """For a table without rows: the counts of the source, and its valid rows, all of which are new."""
+    from pyspark.sql import functions as F
+
+    lines = grouped(job.source.select(key, H1, H2), key)
+    row = lines.agg(*totals(key, invalid, {"nobody": f"sum(if({key} IS NULL, {N}, 0))"})).head()
+    assert row is not None
+    counts = Counts.of(row, changed=int(row["source"] or 0) - int(row["invalid"] or 0))
+    rows = job.source
+    if counts.invalid:
+        rows = rows.filter(F.col(key).isNotNull())
+    if counts.invalid > int(row["nobody"] or 0):
+        rows = rows.join(lines.filter(invalid).filter(F.col(key).isNotNull()).select(key), key, "left_anti")
+    return counts, rows

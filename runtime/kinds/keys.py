@@ -1,0 +1,77 @@
+"""The text by which rows are told apart, and the rows that have no usable key."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from runtime.lake import H1, H2, KEY, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
+
+    from runtime.kinds.base import Job
+
+STATUS = "__ondatra_status"
+#: In these a key may stand once only.
+UNIQUE = ("append", "merge", "scd2")
+
+
+def key_text(names: Sequence[str], types: Mapping[str, DataType]) -> Column:
+    """One column its text, several a JSON list; null where any of them is."""
+    from pyspark.sql import functions as F
+
+    if len(names) == 1:
+        return F.expr(_text(names[0], types[names[0]]))
+    parts = ", ',', ".join(_json(name, types[name]) for name in names)
+    return F.expr(f"concat('[', {parts}, ']')")
+
+
+def partition_text(names: Sequence[str], types: Mapping[str, DataType]) -> Column:
+    """A JSON list in which NULL is a value like any other."""
+    from pyspark.sql import functions as F
+
+    parts = ", ',', ".join(f"coalesce({_json(name, types[name])}, 'null')" for name in names)
+    return F.expr(f"concat('[', {parts}, ']')")
+
+
+def _text(name: str, kind: DataType) -> str:
+    from pyspark.sql import types as t
+
+    value = quoted(name)
+    if isinstance(kind, t.BinaryType):
+        return f"base64({value})"
+    if isinstance(kind, (t.StructType, t.ArrayType, t.MapType)):
+        return f"to_json({value})"
+    if isinstance(kind, (t.FloatType, t.DoubleType)):
+        # without Spark's E notation where DuckDB writes none
+        plain = f"regexp_replace(CAST(CAST({value} AS DECIMAL(38, 18)) AS STRING), '(?<=[.][0-9]{{1,18}}?)0+$', '')"
+        return f"CASE WHEN abs({value}) >= 1E7 AND abs({value}) < 1E15 THEN {plain} ELSE CAST({value} AS STRING) END"
+    return f"CAST({value} AS STRING)"
+
+
+def _json(name: str, kind: DataType) -> str:
+    from pyspark.sql import types as t
+
+    value = quoted(name)
+    if isinstance(kind, (t.StructType, t.ArrayType, t.MapType)):
+        return f"to_json({value})"
+    if isinstance(kind, (t.NumericType, t.BooleanType)):
+        return _text(name, kind)
+    text = f"to_json(array({_text(name, kind)}))"
+    return f"CASE WHEN {value} IS NOT NULL THEN substr({text}, 2, length({text}) - 2) END"
+
+
+def invalid_rows(job: Job, previous: int) -> DataFrame:
+    """The SELECT's columns of the rows without a usable key, with the check that they failed and their key."""
+    from pyspark.sql import functions as F
+
+    names = [quoted(n) for n in job.names]
+    nobody = job.source.filter(F.col(KEY).isNull()).select(*names, F.lit("NULL").alias(STATUS), KEY)
+    if job.model.kind not in UNIQUE:
+        return nobody
+    twice = job.source.filter(F.col(KEY).isNotNull()).groupBy(KEY).count().filter("count > 1").select(KEY)
+    if job.model.kind == "append" and not job.fresh:
+        twice = twice.join(job.table.read(job.spark, previous).select(KEY), KEY, "left_anti")
+    found = job.source.join(twice, KEY, "left_semi").select(*names, F.lit("DUPLICATE").alias(STATUS), KEY, H1, H2)
+    return nobody.unionByName(found.orderBy(KEY, H1, H2).drop(H1, H2))

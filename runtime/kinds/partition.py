@@ -1,0 +1,59 @@
+"""partition: a partition is replaced as a whole when its content changed; those that the SELECT does not return stay."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from runtime.kinds import groups, limits
+from runtime.kinds.base import Built, Counts, Job, row_digests
+from runtime.kinds.groups import N, S, X, Y
+from runtime.lake import H1, H2, PARTITION, ROWID
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def build(job: Job) -> Built:
+    if job.fresh:
+        row = job.source.agg(*row_digests()).head()
+        assert row is not None
+        counts = Counts.of(row, changed=int(row["source"]))
+        previous = job.prepare()
+        if counts.changed:
+            job.insert(job.source)
+        return job.built(counts, previous)
+    changes, counts, replaced, old_rows = _compare(job)
+    if not counts.changed:
+        return job.settled(counts)
+    if limits.can_hold(job, old_rows, counts.source):
+        counts = Counts(counts.source, counts.unchanged, 0, counts.changed, _deletes(job, changes), counts.digest)
+        limits.check(job, counts)
+    previous = job.prepare(stays=changes)
+    rows = job.chosen(changes.select(PARTITION), counts.changed, PARTITION)
+    if replaced:
+        old = job.target(PARTITION, ROWID).join(changes.select(PARTITION), PARTITION).selectExpr(ROWID, "'D' AS __do")
+        job.merge(job.both(rows, old), None)
+    else:
+        job.insert(rows)
+    return job.built(counts, previous)
+
+
+def _compare(job: Job) -> tuple[DataFrame, Counts, int, int]:
+    """Partitions with something to do, the counts, the rows of those that are replaced, and the old rows that go."""
+    from pyspark.sql import functions as F
+
+    old = groups.grouped(job.target(PARTITION, H1, H2), PARTITION)
+    old = old.select(F.col(PARTITION).alias("__key"), *[F.col(c).alias(f"__old{c}") for c in (N, X, Y, S)])
+    new = groups.grouped(job.source.select(PARTITION, H1, H2), PARTITION)
+    differs = " OR ".join(f"{c} <> __old{c}" for c in (N, X, Y, S))
+    lines = new.join(old, F.col(PARTITION) == F.col("__key"), "left").withColumn(
+        "__do", F.expr(f"CASE WHEN __key IS NULL THEN 'I' WHEN {differs} THEN 'U' END"))
+    counted = groups.sums("__do", "IU", N) | {"old": f"sum(if(__do = 'U', __old{N}, 0))"}
+    changes, row = groups.observed(job, lines, groups.totals(PARTITION, "false", counted), only="__do IS NOT NULL", columns=[PARTITION, "__do"])
+    replaced = int(row["do_u"] or 0)
+    return changes, Counts.of(row, changed=int(row["do_i"] or 0) + replaced), replaced, int(row["old"] or 0)
+
+
+def _deletes(job: Job, changes: DataFrame) -> int:
+    """Old rows of replaced partitions whose content is not there again."""
+    keys = changes.select(PARTITION)
+    return job.target(PARTITION, H1, H2).join(keys, PARTITION).join(job.source.join(keys, PARTITION).select(H1, H2), [H1, H2], "left_anti").count()

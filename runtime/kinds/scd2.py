@@ -1,0 +1,40 @@
+"""scd2: a changed key gets a new version, and the version before it is closed; a vanished key stays open."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from runtime.kinds import groups, merge
+from runtime.kinds.base import Built, Job
+from runtime.lake import KEY, ROWID
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def build(job: Job) -> Built:
+    if job.fresh:
+        counts, rows = groups.check_source(job, KEY, merge.INVALID)
+        previous = job.prepare()
+        if counts.changed:
+            job.insert(_opened(rows, previous + 1))
+        return job.built(counts, previous)
+    changes, counts, closed = merge.compare(job, "is_current")
+    if not counts.changed:
+        return job.settled(counts)
+    previous = job.prepare(stays=changes)
+    # the number of the commit that writes it; it only ever grows
+    snapshot = previous + 1
+    rows = _opened(job.chosen(changes.select(KEY), counts.changed, KEY), snapshot)
+    if closed:
+        old = changes.filter("__do = 'U'").select(ROWID, "__do")
+        job.merge(job.both(rows, old), {"valid_to_snapshot": f"{snapshot}", "is_current": "false"})
+    else:
+        job.insert(rows)
+    return job.built(counts, previous)
+
+
+def _opened(rows: DataFrame, snapshot: int) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    return rows.withColumns({"valid_from_snapshot": F.lit(snapshot).cast("bigint"), "valid_to_snapshot": F.lit(None).cast("bigint"),
+                             "is_current": F.lit(True)})

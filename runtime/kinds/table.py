@@ -1,0 +1,33 @@
+"""table: if the content changed at all, a delete for every old row and an insert for every new one."""
+from __future__ import annotations
+
+from runtime.kinds import limits
+from runtime.kinds.base import Built, Counts, Job, digest, row_digests
+from runtime.lake import H1, H2
+
+
+def build(job: Job) -> Built:
+    row = job.source.agg(*row_digests()).head()
+    assert row is not None
+    counts = Counts.of(row, changed=int(row["source"]))
+    if job.fresh:
+        previous = job.prepare()
+        if counts.source:
+            job.insert(job.source)
+        return job.built(counts, previous)
+    old = job.target(H1, H2).agg(*row_digests()).head()
+    assert old is not None
+    if digest(old, "d") == counts.digest:
+        return job.settled(Counts(counts.source, counts.source, digest=counts.digest))
+    counts = Counts(counts.source, 0, 0, counts.source, _deletes(job, int(old["source"]), counts.source), counts.digest)
+    limits.check(job, counts)
+    previous = job.prepare()
+    job.insert(job.source, mode="overwrite")
+    return job.built(counts, previous)
+
+
+def _deletes(job: Job, rows: int, source: int) -> int:
+    """Old rows whose content is not there again; counted only if that can hold the run."""
+    if source == 0 or not limits.can_hold(job, rows, source):
+        return rows if source == 0 else 0
+    return job.target(H1, H2).join(job.source.select(H1, H2), [H1, H2], "left_anti").count()

@@ -1,0 +1,57 @@
+"""tracked: a group is replaced as a whole when the content of any of its rows changed, and deleted when it vanished."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from runtime.kinds import groups, limits
+from runtime.kinds.base import Built, Counts, Job
+from runtime.kinds.groups import N, content_text
+from runtime.lake import H1, H2, HASH, KEY, ROWID
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+INVALID = f"{KEY} IS NULL"
+
+
+def build(job: Job) -> Built:
+    if job.fresh:
+        counts, rows = groups.check_source(job, KEY, INVALID)
+        previous = job.prepare()
+        if counts.changed:
+            job.insert(_with_content(job, rows))
+        return job.built(counts, previous)
+    changes, counts, replaced = _compare(job)
+    if not counts.changed and not counts.deleted:
+        return job.settled(counts)
+    limits.check(job, counts)
+    previous = job.prepare(stays=changes)
+    rows = job.chosen(changes.filter("__do <> 'D'").select(KEY, "__content"), counts.changed, KEY).withColumnRenamed("__content", HASH)
+    if replaced or counts.deleted:
+        old = job.target(KEY, ROWID).join(changes.filter("__do <> 'I'").select(KEY), KEY).selectExpr(ROWID, "'D' AS __do")
+        job.merge(job.both(rows if counts.changed else None, old), None)
+    else:
+        job.insert(rows)
+    return job.built(counts, previous)
+
+
+def _with_content(job: Job, rows: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    content = groups.grouped(job.source.select(KEY, H1, H2), KEY).select(KEY, F.expr(content_text()).alias(HASH))
+    return rows.join(content, KEY)
+
+
+def _compare(job: Job) -> tuple[DataFrame, Counts, int]:
+    """Groups with something to do, the counts in rows, and how many groups are replaced."""
+    from pyspark.sql import functions as F
+
+    old = job.target(KEY, HASH).groupBy(F.col(KEY).alias("__key")).agg(F.any_value(HASH).alias(HASH), F.count(F.lit(1)).alias("__old"))
+    new = groups.grouped(job.source.select(KEY, H1, H2), KEY).withColumn("__content", F.expr(content_text()))
+    do = f"CASE WHEN {N} IS NULL THEN 'D' WHEN {INVALID} THEN NULL WHEN __key IS NULL THEN 'I' WHEN __content <> {HASH} THEN 'U' END"
+    lines = new.join(old, F.col(KEY) == F.col("__key"), "full").withColumn("__do", F.expr(do))
+    counted = groups.sums("__do", "IU", N) | groups.sums("__do", "D", "__old")
+    changes, row = groups.observed(job, lines, groups.totals(KEY, INVALID, counted), only="__do IS NOT NULL",
+                                   columns=["coalesce(" + KEY + ", __key) AS " + KEY, "__content", "__do"])
+    replaced = int(row["do_u"] or 0)
+    return changes, Counts.of(row, changed=int(row["do_i"] or 0) + replaced, deleted=int(row["do_d"] or 0)), replaced

@@ -1,0 +1,85 @@
+"""The process's one Spark session with Delta. Started at the first need; kept, because a start costs seconds."""
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runtime.config import Config, from_env
+from runtime.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_guard = threading.Lock()
+#: Spark 4.2 needs Java 17 or newer.
+NEEDED_JAVA = 17
+#: Rows that a small job puts through one task; adaptive execution splits larger ones.
+SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",             # DuckDB's TIMESTAMP has no time zone
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timeType.enabled": "true",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.databricks.delta.merge.materializeSource": "none",  # change sets are computed once before they are merged
+    "spark.databricks.delta.properties.defaults.enableDeletionVectors": "true",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.execution.rangeExchange.sampleSizePerPartition": "2000",
+    "spark.scheduler.mode": "FAIR",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.log.level": "ERROR",
+}
+
+
+def session(config: Config | None = None) -> SparkSession:
+    """The session of this process. Raises ConfigError where Java or the Delta jars are missing."""
+    with _guard:
+        from pyspark.sql import SparkSession
+
+        active = SparkSession.getActiveSession()
+        if active is not None:
+            return active
+        config = config or from_env()
+        jars = sorted(str(p) for p in config.jars_dir.glob("*.jar"))
+        if not jars:
+            raise ConfigError(f"the Delta jars are not in {config.jars_dir}: run bin/up once, or set ONDATRA_JARS_DIR")
+        _check_java()
+        builder = SparkSession.builder.appName("ondatra").master(config.spark_master)
+        for name, value in SETTINGS.items():
+            builder = builder.config(name, value)
+        scratch = config.data_dir / "spark"
+        scratch.mkdir(parents=True, exist_ok=True)
+        logging = Path(__file__).with_name("log4j2.properties")
+        builder = (builder.config("spark.jars", ",".join(jars)).config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
+                   .config("spark.local.dir", str(scratch)).config("spark.driver.memory", os.environ.get("SPARK_DRIVER_MEMORY", "2g"))
+                   .config("spark.driver.extraJavaOptions", f"-Dlog4j.configurationFile={logging} -Djava.io.tmpdir={scratch}"))
+        return builder.getOrCreate()
+
+
+def isolated(config: Config | None = None) -> SparkSession:
+    """A session of its own temporary views over the same engine."""
+    return session(config).newSession()
+
+
+def _check_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which(str(Path(home) / "bin" / "java")) if home else shutil.which("java")
+    way_out = f"install Java {NEEDED_JAVA} (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
+    if not java:
+        raise ConfigError(f"Java was not found: {way_out}")
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    number = said.split('"')[1].split(".")[0] if '"' in said else "?"
+    if not number.isdigit() or int(number) < NEEDED_JAVA:
+        raise ConfigError(f"{java} is Java {number}: {way_out}")

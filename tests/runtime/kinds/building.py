@@ -1,0 +1,45 @@
+"""What the tests of kinds share: one model's table, built from literal rows, and its change feed as tuples."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from runtime import kinds
+from runtime.lake import LakeTable
+from runtime.model import MaxDeletes, Model, Sink
+
+
+class Built:
+    """One table. `build` is one run; `changes` the feed of what it committed."""
+
+    def __init__(self, spark: Any, folder: Path, kind: str, *key: str, on_missing: str = "ignore", max_deletes: MaxDeletes | None = None) -> None:
+        self.spark, self.table, self.delivered = spark, LakeTable((folder / "table").as_uri()), 0
+        self.model = Model("sync.out", "models/sync/out.sql", folder / "out.sql", "SELECT 1", 1, kind=kind, key=key,  # type: ignore[arg-type]
+                           on_missing=on_missing, max_deletes=max_deletes, sink=Sink("echo"))  # type: ignore[arg-type]
+        self.last: kinds.Built | None = None
+
+    def build(self, *rows: Sequence[Any], schema: str = "id INT, n STRING", sql: str | None = None, **options: Any) -> kinds.Built:
+        source = self.spark.sql(sql) if sql else self.spark.createDataFrame(list(rows), schema)
+        ordered = bool(options.pop("ordered", False))
+        self.last = kinds.build(self.spark, self.model, self.table, source, run_id=7, options=kinds.BuildOptions(**options),
+                                delivered_rows=self.delivered, ordered=ordered)
+        self.delivered = self.last.source - self.last.invalid_rows
+        return self.last
+
+    def changes(self, *columns: str) -> list[tuple[Any, ...]]:
+        """The feed of the last build, sorted."""
+        assert self.last is not None
+        first = (self.last.previous_version or 0) + 1
+        if first > self.last.version:
+            return []
+        feed = self.table.feed(self.spark, first, self.last.version)
+        return sorted((tuple(r) for r in feed.select("_change_type", *(columns or ("id", "n"))).collect()), key=repr)
+
+    def rows(self, *columns: str) -> list[tuple[Any, ...]]:
+        """What the table holds, sorted."""
+        return sorted((tuple(r) for r in self.table.read(self.spark).select(*(columns or ("id", "n"))).collect()), key=repr)
+
+    def invalid(self) -> list[tuple[Any, ...]]:
+        assert self.last is not None
+        return [tuple(r) for r in self.last.invalid.collect()] if self.last.invalid is not None else []
