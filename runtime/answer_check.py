@@ -1,0 +1,68 @@
+"""Reads what push() and poll() return, by the rules of contract 2.3, Return values."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+Kind = Literal["ok", "warn", "error", "reject"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one row. `known` is False where the destination may have taken it although it counts as error."""
+
+    kind: Kind
+    message: str | None = None
+    known: bool = True
+
+
+OK = Outcome("ok")
+
+
+def check_statuses(value: Any, rows: Sequence[Mapping[str, Any]], function: str) -> tuple[list[Outcome], list[str]]:
+    """One outcome for each row, and warnings; a broken answer makes every row an error of which nothing is known."""
+    if not isinstance(value, dict):
+        return _broken(rows, f"{function}() must return a dict of statuses, not {_shown(value)}"), []
+    keys = [f"{row['__ondatra_rowid']}:{row['__ondatra_change_type']}" for row in rows]
+    missing = [key for key in keys if key not in value]
+    if missing:
+        return _broken(rows, f"{function}() gave no status for {len(missing)} of {len(keys)} rows; the first is {missing[0]}"), []
+    outcomes = []
+    for key in keys:
+        status = value[key]
+        outcome = OK if status == "ok" else _read(status)
+        if outcome is None:
+            return _broken(rows, f"{function}() gave {key} the status {_shown(status)}; allowed are ok, warn: m, error: m, reject: m"), []
+        outcomes.append(outcome)
+    extra = len(value) - len(set(keys))
+    if not extra:
+        return outcomes, []
+    known = set(keys)
+    first = next(k for k in value if k not in known)
+    return outcomes, [f"{function}() gave {extra} status(es) for rows that were not in its call; the first is {_shown(first)}"]
+
+
+def check_atomic(value: Any, rows: int) -> list[Outcome]:
+    """None delivered every row; any other value is a broken answer."""
+    if value is None:
+        return [OK] * rows
+    return [Outcome("error", f"push() in atomic mode must return None, not {_shown(value)}", known=False)] * rows
+
+
+def _read(status: Any) -> Outcome | None:
+    if not isinstance(status, str):
+        return None
+    kind, colon, message = status.partition(":")
+    if not colon or kind not in ("warn", "error", "reject"):
+        return None
+    return Outcome(cast(Kind, kind), message.strip() or None)
+
+
+def _broken(rows: Sequence[Any], message: str) -> list[Outcome]:
+    return [Outcome("error", message, known=False)] * len(rows)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

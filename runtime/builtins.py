@@ -1,0 +1,223 @@
+"""The built-ins of push functions: what Starlark calls on Python's side. Each finds its call through `starlark.current()`."""
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+import time
+import uuid
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import orjson
+
+from runtime import limits
+from runtime.auth import SecretSource
+from runtime.errors import Cancelled, OndatraError
+from runtime.http import Request, Requester, join_url
+from runtime.redact import Redactor
+from runtime.starlark import Watch, current
+from runtime.values import finite
+
+#: Nineteen digits may be more than 64 bits, which the fast parser would make a float.
+_LONG_NUMBER = re.compile(r"\d{19}")
+#: Lines that one call may print; a run's log is read by people.
+MAX_PRINTS = 1_000
+
+
+@dataclass
+class Session:
+    """One call of push(), poll() or finalize() as its built-ins see it."""
+
+    requester: Requester
+    redactor: Redactor
+    secrets: SecretSource
+    cancelled: Callable[[], bool]
+    watch: Watch
+    rows: Sequence[Mapping[str, Any]] = ()
+    change_ids: Sequence[str] | None = None
+    prints: list[str] = field(default_factory=list)
+
+    def away(self, work: Callable[[], Any]) -> Any:
+        """Work that waits for others: it does not count as computing, and its errors keep their kind."""
+        before = time.monotonic()
+        try:
+            return work()
+        except (Cancelled, OndatraError) as error:
+            self.watch.raised = error
+            raise
+        finally:
+            self.watch.away += time.monotonic() - before
+
+
+def _http(method: str, url: Any, encoded: str | None, value: Any, data: Any, body: Any, headers: Any, params: Any, timeout: Any, retry: Any,
+          row: Any) -> dict[str, Any] | None:
+    """One request; None asks the prelude for the value itself, because Starlark's own text of it is no JSON."""
+    session: Session = current()
+    if encoded is not None and not is_json(encoded):
+        return None
+    if value is not None:
+        encoded = encode_value(value)
+    if sum(x is not None for x in (encoded, data, body)) > 1:
+        raise ValueError("only one of json=, data= and body= can be given")
+    content, kind = _body(encoded, data, body)
+    request = Request(method, _with_params(join_url(session.requester.api.base_url, _need_text(url, "url")), params),
+                      headers=_header_texts(headers), body=content, content_type=kind, timeout=_number(timeout, "timeout", 0.001),
+                      retry=None if retry is None else int(_number(retry, "retry", 0) or 0), rows=_tied(row))
+    answer = session.away(lambda: session.requester.send(request))
+    text = answer.text
+    return {"ok": 200 <= answer.status < 300, "status_code": answer.status, "text": text, "json": parse_json(text), "headers": answer.headers}
+
+
+def _body(encoded: str | None, data: Any, body: Any) -> tuple[bytes | None, str]:
+    if encoded is not None:
+        return encoded.encode("utf-8", "replace"), "application/json"
+    if isinstance(data, dict):
+        return urlencode(_pairs(data, "data")).encode(), "application/x-www-form-urlencoded"
+    if data is not None:
+        return _need_text(data, "data").encode(), "application/x-www-form-urlencoded"
+    if body is not None:
+        return _need_text(body, "body").encode(), "text/plain; charset=utf-8"
+    return None, ""
+
+
+def _need_text(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be text, not {type(value).__name__}")
+    return value
+
+
+def _number(value: Any, name: str, least: float) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < least:
+        raise ValueError(f"{name} must be a number from {least:g} on, not {value!r}")
+    return float(value)
+
+
+def _header_texts(headers: Any) -> dict[str, str]:
+    if headers is None:
+        return {}
+    if not isinstance(headers, dict):
+        raise TypeError("headers must be a dict")
+    return {_need_text(k, "a header's name"): v if isinstance(v, str) else _plain(v) for k, v in headers.items() if v is not None}
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _pairs(values: Any, name: str) -> list[tuple[str, str]]:
+    """Names and texts of a query or form; a list gives its name several times, None gives nothing."""
+    if not isinstance(values, dict):
+        raise TypeError(f"{name} must be a dict, not {type(values).__name__}")
+    return [(str(k), _plain(v)) for k, item in values.items() for v in (item if isinstance(item, list) else [item]) if v is not None]
+
+
+def _with_params(url: str, params: Any) -> str:
+    if not params:
+        return url
+    query = urlencode(_pairs(params, "params"), quote_via=quote)
+    url, mark, fragment = url.partition("#")
+    return f"{url}{'&' if '?' in url else '?'}{query}{mark}{fragment}" if query else url
+
+
+def row_key(row: Mapping[str, Any]) -> str:
+    return f"{row.get('__ondatra_rowid')}:{row.get('__ondatra_change_type')}"
+
+
+def _tied(row: Any) -> tuple[str, ...] | None:
+    if row is None:
+        return None
+    rows = row if isinstance(row, list) else [row]
+    if not all(isinstance(r, dict) and "__ondatra_rowid" in r for r in rows):
+        raise TypeError("row must be a row that push() was given, or a list of them")
+    return tuple(map(row_key, rows))
+
+
+def is_json(text: str) -> bool:
+    try:
+        orjson.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def encode_value(value: Any) -> str:
+    return json.dumps(finite(value), ensure_ascii=False, separators=(",", ":"))
+
+
+def parse_json(text: str) -> Any:
+    """The value of a JSON text with exact integers; None if it is no JSON."""
+    try:
+        value = orjson.loads(text)
+    except ValueError:
+        return None
+    return finite(json.loads(text)) if _LONG_NUMBER.search(text) else value
+
+
+def _decode(text: str, *default: Any, **named: Any) -> Any:
+    if not isinstance(text, str) or not is_json(text):
+        if default or "default" in named:
+            return default[0] if default else named["default"]
+        raise ValueError(f"json.decode: this is no JSON: {str(text)[:200]}")
+    return parse_json(text)
+
+
+def _env_get(name: str, default: Any = None) -> Any:
+    session: Session = current()
+    value = session.secrets.get(name)
+    if value is None:
+        return default
+    session.redactor.add(value)
+    return value
+
+
+def _print(*values: Any, sep: str = " ") -> None:
+    session: Session = current()
+    if len(session.prints) < MAX_PRINTS:
+        line = sep.join(v if isinstance(v, str) else encode_value(v) for v in values)
+        session.prints.append(session.redactor.body(line))
+    elif len(session.prints) == MAX_PRINTS:
+        session.prints.append(f"(more than {MAX_PRINTS} lines; the rest is left out)")
+
+
+def _sleep(seconds: float) -> None:
+    session: Session = current()
+    session.away(lambda: limits.wait(_number(seconds, "seconds", 0) or 0.0, session.cancelled, "sleep()"))
+
+
+def _hmac_sha256(key: str, text: str) -> str:
+    return hmac.new(key.encode(), text.encode(), hashlib.sha256).hexdigest()
+
+
+def _base64_decode(text: str) -> str:
+    return b64decode(text, validate=True).decode()
+
+
+def _idempotency_key(row: dict[str, Any]) -> str:
+    """The same for the same change however often it is sent; with the change's own id two equal changes differ."""
+    session: Session = current()
+    name = row_key(row)
+    if session.change_ids:
+        for known, change in zip(session.rows, session.change_ids, strict=False):
+            if row_key(known) == name:
+                return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{name}:{change}"))
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, name + json.dumps(row, sort_keys=True, ensure_ascii=False)))
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "_http": _http, "_is_json": is_json, "_encode_value": encode_value, "_decode": _decode, "_env_get": _env_get,
+    "_now": lambda: datetime.now(UTC).isoformat().replace("+00:00", "Z"), "_unix": lambda: int(time.time()),
+    "md5": lambda text: hashlib.md5(text.encode(), usedforsecurity=False).hexdigest(),
+    "sha256": lambda text: hashlib.sha256(text.encode()).hexdigest(),
+    "hmac_sha256": _hmac_sha256, "base64_encode": lambda text: b64encode(text.encode()).decode(), "base64_decode": _base64_decode,
+    "url_quote": lambda text: quote(text, safe=""), "uuid": lambda: str(uuid.uuid4()), "idempotency_key": _idempotency_key,
+    "sleep": _sleep, "print": _print}

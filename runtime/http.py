@@ -1,0 +1,317 @@
+"""HTTP for push functions: one pooled client per process, retries, auth made anew for each attempt, limits.
+
+pyreqwest, because it releases the lock while it waits. Small POSTs a second to a local server, one thread / eight:
+pyreqwest 7,070 / 11,990, pycurl 9,230 / 14,430 (one handle a thread, no shared pool), urllib3 2,310 / 2,210.
+"""
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urljoin, urlsplit
+
+from runtime.api_dict import Api
+from runtime.auth import Authorizer
+from runtime.errors import OndatraError
+from runtime.limits import Limiter, wait
+from runtime.redact import Redactor
+
+TEMPORARY = frozenset({429, 500, 502, 503, 504})
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+MAX_REDIRECTS = 5
+
+
+class TransportError(OndatraError):
+    """No answer came, or only a part of one: the destination may have done what was asked."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a server said. Header names are in lower case, repeated ones joined by comma and space."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        charset = "utf-8"
+        for part in self.headers.get("content-type", "").split(";")[1:]:
+            name, _, value = part.strip().partition("=")
+            charset = value.strip("\"' ") if name.lower() == "charset" and value else charset
+        try:
+            return self.body.decode(charset, "replace")
+        except LookupError:
+            return self.body.decode("utf-8", "replace")
+
+
+class Transport(Protocol):
+    """Sends one request and nothing more; a dry run gives a recording one."""
+
+    def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float) -> Answer:
+        """Raises TransportError."""
+
+
+@dataclass(frozen=True)
+class ApiCall:
+    """One request and its answer as kept for people: secrets removed, bodies cut. `status` is None without an answer."""
+
+    batch_number: int
+    attempt: int
+    method: str
+    url: str
+    request_headers: dict[str, str]
+    request_body: str | None
+    status: int | None
+    response_headers: dict[str, str]
+    response_text: str
+    started_at: datetime
+    ended_at: datetime
+    rows: tuple[str, ...] | None = None         # "<rowid>:<change_type>" of row=, None where it was not given
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request as push() asked for it; `url` is whole."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    content_type: str = ""
+    timeout: float | None = None
+    retry: int | None = None
+    rows: tuple[str, ...] | None = None
+
+
+class PooledTransport:
+    """The process' client, made when first needed, so that a forked worker makes its own."""
+
+    def __init__(self) -> None:
+        self._client: Any = None
+        self._pid = 0
+        self._lock = threading.Lock()
+
+    def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float) -> Answer:
+        from pyreqwest import exceptions
+        try:
+            request = self._open().request(method, url).headers(list(headers.items())).timeout(timedelta(seconds=timeout))
+            if body is not None:
+                request = request.body_bytes(body)
+            response = request.build().send()
+            return Answer(response.status, _joined(response.headers.items()), bytes(response.bytes()))
+        except exceptions.RequestTimeoutError:
+            raise TransportError(f"{method} {url}: no answer within {timeout:g} s") from None
+        except exceptions.BuilderError as error:
+            raise OndatraError(f"{method} {url} is no request that can be sent: {_reason(error)}") from None
+        except exceptions.PyreqwestError as error:
+            raise TransportError(f"{method} {url}: {_reason(error)}") from None
+
+    def _open(self) -> Any:
+        if self._client is None or self._pid != os.getpid():
+            with self._lock:
+                if self._client is None or self._pid != os.getpid():
+                    self._client, self._pid = _new_client(), os.getpid()
+        return self._client
+
+
+def _new_client() -> Any:
+    """Proxies come from HTTP_PROXY, HTTPS_PROXY and NO_PROXY by themselves; private CAs from the usual variables."""
+    from pyreqwest.client import SyncClientBuilder
+    builder = SyncClientBuilder().follow_redirects(False).runtime_multithreaded(True).user_agent("ondatra").pool_idle_timeout(timedelta(seconds=20))
+    for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+        if (path := os.environ.get(name)) and Path(path).is_file():
+            for certificate in Path(path).read_bytes().split(b"-----BEGIN CERTIFICATE-----")[1:]:
+                builder = builder.add_root_certificate_pem(b"-----BEGIN CERTIFICATE-----" + certificate.split(b"-----END CERTIFICATE-----")[0]
+                                                           + b"-----END CERTIFICATE-----\n")
+            break
+    return builder.build()
+
+
+def _joined(items: Any) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in items:
+        name = name.lower()
+        found[name] = f"{found[name]}, {value}" if name in found else value
+    return found
+
+
+def _reason(error: Exception) -> str:
+    """The innermost cause: the outer ones only repeat that a request failed."""
+    details = error.args[1] if len(error.args) > 1 and isinstance(error.args[1], dict) else {}
+    causes = [str(c.get("message", "")) for c in details.get("causes") or () if isinstance(c, dict)]
+    first = str(error.args[0]) if error.args else type(error).__name__
+    return ": ".join(dict.fromkeys(filter(None, [first, *causes[-1:]])))
+
+
+POOL = PooledTransport()
+
+
+def join_url(base_url: str, url: str) -> str:
+    """base_url, one slash, the URL; an absolute URL as it is."""
+    if url.lower().startswith(("http://", "https://")):
+        return url
+    if not base_url:
+        raise OndatraError(f"the URL {url!r} is relative, but the API dict has no base_url")
+    return f"{base_url.rstrip('/')}/{url.lstrip('/')}"
+
+
+def same_host(base_url: str, url: str) -> bool:
+    """Whether auth may go there: the same host and port, and never from https down to http."""
+    base, other = urlsplit(base_url), urlsplit(url)
+    ports = {"http": 80, "https": 443}
+    return (bool(base.hostname) and base.hostname == other.hostname
+            and (base.port or ports.get(base.scheme)) == (other.port or ports.get(other.scheme))
+            and not (base.scheme == "https" and other.scheme == "http"))
+
+
+def retry_after(answer: Answer, now: float) -> float | None:
+    """Seconds that the server asks to wait; it may say seconds or a date."""
+    said = answer.headers.get("retry-after", "").strip()
+    if not said:
+        return None
+    try:
+        return max(0.0, float(said))
+    except ValueError:
+        pass
+    try:
+        when = parsedate_to_datetime(said)
+    except (TypeError, ValueError):
+        return None
+    return max(0.0, (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() - now)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Requester:
+    """Makes the requests of one call: adds auth and headers, waits, tries again, records."""
+
+    def __init__(self, api: Api, authorizer: Authorizer, redactor: Redactor, *, limiter: Limiter, limit_key: str, transport: Transport,
+                 cancelled: Callable[[], bool], batch_number: int) -> None:
+        self.api, self.authorizer, self.redactor = api, authorizer, redactor
+        self.limiter, self.limit_key, self.transport = limiter, limit_key, transport
+        self.cancelled, self.batch_number = cancelled, batch_number
+        self.calls: list[ApiCall] = []
+        self.sent = 0
+        self.seconds = 0.0                      # spent waiting for answers
+
+    def send(self, request: Request) -> Answer:
+        """The last answer after retries and redirects. Raises TransportError, Cancelled, OndatraError."""
+        url, method, body = request.url, request.method, request.body
+        answer = self._with_retries(request, method, url, body)
+        for _ in range(MAX_REDIRECTS):
+            location = answer.headers.get("location")
+            if request.method not in ("GET", "HEAD") or answer.status not in REDIRECTS or not location:
+                break
+            url = urljoin(url, location)
+            if not url.startswith(("http://", "https://")):
+                break
+            answer = self._with_retries(request, method, url, body)
+        return answer
+
+    def _with_retries(self, request: Request, method: str, url: str, body: bytes | None) -> Answer:
+        retries = self.api.retry if request.retry is None else request.retry
+        attempt, failures, renewed = 0, 0, False
+        while True:
+            attempt += 1
+            answer, error = self._attempt(request, method, url, body, attempt)
+            if answer is not None and answer.status == 401 and not renewed and self.authorizer.drop_token():
+                renewed = True                  # a token that ended early is no failure of the request
+                continue
+            asked = retry_after(answer, time.time()) if answer is not None and answer.status in TEMPORARY else None
+            if answer is not None and answer.status == 429 and asked and self.api.rate_limit:
+                self.limiter.pause(self.limit_key, time.time() + asked)
+            if answer is not None and answer.status not in TEMPORARY:
+                return answer
+            failures += 1
+            if failures > retries:
+                if answer is None:
+                    raise error or TransportError(f"{method} {url}: no answer")
+                return answer
+            wait(self.api.backoff * 2 ** (failures - 1) * random.uniform(0.5, 1.5) if asked is None else asked, self.cancelled, "its next try")
+
+    def _attempt(self, request: Request, method: str, url: str, body: bytes | None, attempt: int) -> tuple[Answer | None, TransportError | None]:
+        headers, url = self._dressed(request, url, body)
+        self._take_budget()
+        self.sent += 1
+        answer: Answer | None = None
+        error: TransportError | None = None
+        started, clock = _now(), time.monotonic()
+        try:
+            answer = self.transport.send(method, url, headers, body, request.timeout or self.api.timeout)
+        except TransportError as failure:
+            error = TransportError(self.redactor.text(str(failure)))
+        self.seconds += time.monotonic() - clock
+        if self.api.api_calls != "off":
+            self._record(request, method, url, headers, body, attempt, answer, error, started)
+        return answer, error
+
+    def _dressed(self, request: Request, url: str, body: bytes | None) -> tuple[dict[str, str], str]:
+        """The headers and URL of one attempt: the API's, then auth's, then the call's own, which win."""
+        headers: dict[str, str] = {"Accept": "*/*"}
+        known = {"accept": "Accept"}
+
+        def put(more: Mapping[str, str]) -> None:
+            for name, value in more.items():
+                old = known.get(name.lower())
+                if old is not None:
+                    headers.pop(old, None)
+                known[name.lower()] = name
+                headers[name] = value
+
+        if request.content_type:
+            put({"Content-Type": request.content_type})
+        if same_host(self.api.base_url, url):
+            put(self.api.headers)
+            auth_headers, url = self.authorizer.apply(url, body or b"", self._plain)
+            put(auth_headers)
+        put(request.headers)
+        return headers, url
+
+    def _plain(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        """A request for a token: no auth of its own, but the same retries and the same budget."""
+        failures = 0
+        while True:
+            self._take_budget()
+            clock = time.monotonic()
+            answer: Answer | None = None
+            try:
+                answer = self.transport.send(method, url, headers, body, self.api.timeout)
+                if answer.status not in TEMPORARY or failures >= self.api.retry:
+                    return answer
+            except TransportError:
+                if failures >= self.api.retry:
+                    raise
+            finally:
+                self.seconds += time.monotonic() - clock
+            failures += 1
+            asked = retry_after(answer, time.time()) if answer else None
+            wait(self.api.backoff * 2 ** (failures - 1) * random.uniform(0.5, 1.5) if asked is None else asked, self.cancelled, "a token")
+
+    def _take_budget(self) -> None:
+        if self.api.rate_limit:
+            self.limiter.take(self.limit_key, self.api.rate_limit.requests, self.api.rate_limit.seconds, self.cancelled)
+
+    def _record(self, request: Request, method: str, url: str, headers: Mapping[str, str], body: bytes | None, attempt: int,
+                answer: Answer | None, error: TransportError | None, started: datetime) -> None:
+        shown = self.redactor
+        said = answer.text if answer is not None else str(error)
+        self.calls.append(ApiCall(
+            batch_number=self.batch_number, attempt=attempt, method=method, url=shown.text(url), request_headers=shown.headers(headers),
+            request_body=None if body is None else shown.body(body.decode("utf-8", "replace")), status=answer.status if answer else None,
+            response_headers=shown.headers(answer.headers) if answer else {}, response_text=shown.body(said), started_at=started, ended_at=_now(),
+            rows=request.rows))
+
+
+def rows_of(calls: Sequence[ApiCall]) -> set[str]:
+    """All rows that requests were tied to."""
+    return {row for call in calls for row in call.rows or ()}

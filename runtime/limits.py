@@ -1,0 +1,126 @@
+"""Rate limits: at most n requests in any window of some seconds, over all that share a budget."""
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol, cast
+
+from runtime.errors import Cancelled, OndatraError
+
+#: How long a Redis that does not answer is waited for before the call fails.
+REDIS_PATIENCE = 30.0
+
+
+class Limiter(Protocol):
+    """A sliding window for each key."""
+
+    def take(self, key: str, n: int, seconds: float, cancelled: Callable[[], bool]) -> None:
+        """Waits until fewer than n requests of this budget lie within the last `seconds`. Raises Cancelled."""
+
+    def pause(self, key: str, until: float) -> None:
+        """No request of this budget before that Unix time."""
+
+
+def wait(seconds: float, cancelled: Callable[[], bool], why: str) -> None:
+    """Sleeps, but looks every half second whether the run was cancelled. Raises Cancelled."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        if cancelled():
+            raise Cancelled(f"the run was cancelled while it waited for {why}")
+        time.sleep(min(left, 0.5))
+
+
+class MemoryLimiter:
+    """For one process: tests, push_test, a run without a database."""
+
+    def __init__(self) -> None:
+        self._hits: dict[str, deque[float]] = {}
+        self._paused: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def take(self, key: str, n: int, seconds: float, cancelled: Callable[[], bool]) -> None:
+        while (left := self._try(key, n, seconds)) > 0:
+            wait(left, cancelled, "its rate limit")
+
+    def pause(self, key: str, until: float) -> None:
+        with self._lock:
+            self._paused[key] = max(self._paused.get(key, 0.0), time.monotonic() + until - time.time())
+
+    def _try(self, key: str, n: int, seconds: float) -> float:
+        """Takes one request, or says how long to wait before asking again."""
+        with self._lock:
+            now = time.monotonic()
+            if (paused := self._paused.get(key, 0.0) - now) > 0:
+                return paused
+            hits = self._hits.setdefault(key, deque())
+            while hits and hits[0] <= now - seconds:
+                hits.popleft()
+            if len(hits) >= n:
+                return max(hits[0] + seconds - now, 0.001)
+            hits.append(now)
+            return 0.0
+
+
+#: Redis' own clock decides, so that machines whose clocks differ still share one window. Returns milliseconds to wait.
+_TAKE = """
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+local paused = redis.call('PTTL', KEYS[2])
+if paused > 0 then return paused end
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - tonumber(ARGV[2]))
+local n = tonumber(ARGV[1])
+if redis.call('ZCARD', KEYS[1]) >= n then
+  local oldest = redis.call('ZRANGE', KEYS[1], -n, -n, 'WITHSCORES')
+  return math.max(1, math.min(tonumber(oldest[2]) + tonumber(ARGV[2]) - now + 1, tonumber(ARGV[2]) + 1))
+end
+redis.call('ZADD', KEYS[1], now, ARGV[3])
+redis.call('PEXPIRE', KEYS[1], tonumber(ARGV[2]) + 1000)
+return 0
+"""
+
+
+class RedisLimiter:
+    """One budget for all workers and machines that share a Redis.
+
+    The script is ours because the packaged limiters count in whole seconds of each client's own clock.
+    """
+
+    def __init__(self, url: str, prefix: str = "") -> None:
+        import redis
+        self._redis: Any = redis.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=5)
+        self._take = self._redis.register_script(_TAKE)
+        self._prefix = f"ondatra:limit:{prefix}"
+
+    def take(self, key: str, n: int, seconds: float, cancelled: Callable[[], bool]) -> None:
+        """Raises Cancelled, and OndatraError when Redis stays away: without it nobody knows the budget."""
+        milliseconds = max(1, round(seconds * 1000))
+        while True:
+            left = self._patiently(lambda: self._take(keys=[self._name(key), self._name(key) + ":pause"],
+                                                      args=[n, milliseconds, uuid.uuid4().hex]), cancelled)
+            if not left:
+                return
+            wait(cast(int, left) / 1000, cancelled, "its rate limit")
+
+    def pause(self, key: str, until: float) -> None:
+        left = round((until - time.time()) * 1000)
+        name = self._name(key) + ":pause"
+        if left > 0 and self._patiently(lambda: self._redis.pttl(name), lambda: False) < left:
+            self._patiently(lambda: self._redis.set(name, 1, px=left), lambda: False)
+
+    def _name(self, key: str) -> str:
+        return self._prefix + key
+
+    @staticmethod
+    def _patiently(command: Callable[[], Any], cancelled: Callable[[], bool]) -> Any:
+        import redis
+        end = time.monotonic() + REDIS_PATIENCE
+        while True:
+            try:
+                return command()
+            except (redis.ConnectionError, redis.TimeoutError) as error:
+                if time.monotonic() > end:
+                    raise OndatraError(f"Redis, which keeps the rate limits, does not answer: {error}") from None
+                wait(1.0, cancelled, "Redis")

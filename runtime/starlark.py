@@ -1,0 +1,294 @@
+"""Starlark files: compiled once per process with the built-ins of the contract, frozen, called from any thread.
+
+The built-ins find the call that they serve through a thread-local, so one frozen module serves all calls at once.
+"""
+from __future__ import annotations
+
+import ast
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import starlark
+
+from runtime.errors import Cancelled, OndatraError, Problem, ProjectError
+
+#: Seconds of Starlark's own work within one call; requests and waits do not count.
+TIME_LIMIT = 60.0
+#: What a call may add to the memory of the process.
+MEMORY_LIMIT = 1024 * 1024 * 1024
+CALL_DEPTH = 200
+#: The check hook runs every thousand steps; it looks at the clock each time and at the rest this often.
+LOOK_EVERY = 0.25
+BUILTINS = "<built-in>"
+
+_local = threading.local()
+
+
+class StarlarkFailure(OndatraError):
+    """A call that ended in an error. `failed` when the function said so itself by fail()."""
+
+    def __init__(self, message: str, *, failed: bool = False, place: str = "", cause: BaseException | None = None) -> None:
+        super().__init__(message if failed or not place else f"{message} ({place})")
+        self.message, self.failed, self.place, self.cause = message, failed, place, cause
+
+
+@dataclass(frozen=True)
+class Module:
+    """A compiled file. `parameters` of each function that its text defines, with True for those that have a default."""
+
+    file: str
+    frozen: starlark.FrozenModule
+    text: str
+    parameters: Mapping[str, Mapping[str, bool]]
+    lines: Mapping[str, int]
+    texts: Mapping[str, str]
+
+
+#: Evaluated in each module before the file's own text. Two steps, because a name may not be read where it is later assigned.
+_PRELUDE = ("""
+_native_encode = json.encode
+_native_decode = json.decode
+""", """
+def _answer(method, url, json, data, body, headers, params, timeout, retry, row):
+    said = _http(method, url, None if json == None else _native_encode(json), None, data, body, headers, params, timeout, retry, row)
+    if said == None:
+        said = _http(method, url, None, json, data, body, headers, params, timeout, retry, row)
+    return struct(**said)
+
+def _verb(method):
+    def request(url, json=None, data=None, body=None, headers=None, params=None, timeout=None, retry=None, row=None):
+        return _answer(method, url, json, data, body, headers, params, timeout, retry, row)
+    return request
+
+def _encode(value):
+    text = _native_encode(value)
+    return text if _is_json(text) else _encode_value(value)
+
+def _time_now():
+    return _now()
+
+def _rows(names, lines):
+    return [dict(zip(names, line)) for line in _native_decode(lines)]
+
+http = struct(get=_verb("GET"), post=_verb("POST"), put=_verb("PUT"), patch=_verb("PATCH"), delete=_verb("DELETE"))
+json = struct(encode=_encode, decode=_decode)
+env = struct(get=_env_get)
+time = struct(now=_now, unix=_unix)
+""")
+
+#: Calls a function with rows that travel as JSON: Starlark reads that many times faster than Python's dicts.
+_BRIDGE = """
+def ondatra__{name}(names, lines, given):
+    return {name}(rows=_rows(names, lines), **given)
+"""
+
+
+def _dialect() -> starlark.Dialect:
+    dialect = starlark.Dialect.extended()
+    dialect.enable_f_strings = True
+    return dialect
+
+
+DIALECT = _dialect()
+GLOBALS = starlark.Globals.extended_by([starlark.LibraryExtension.StructType, starlark.LibraryExtension.Json, starlark.LibraryExtension.Map,
+                                        starlark.LibraryExtension.Filter, starlark.LibraryExtension.Partial])
+
+
+class Loader:
+    """Compiles the files of one project folder, each once."""
+
+    def __init__(self, project_dir: Path, builtins: Mapping[str, Callable[..., Any]]) -> None:
+        self.project_dir, self.builtins = project_dir, builtins
+        self.modules: dict[str, Module] = {}
+        self._loading: list[str] = []
+
+    def load(self, file: str) -> Module:
+        """The module of `lib/x.star`. Raises ProjectError with file and line."""
+        if file not in self.modules:
+            if file in self._loading:
+                raise ProjectError([Problem(self._loading[-1], 1, f"load() goes in a circle: {' -> '.join([*self._loading, file])}")])
+            self._loading.append(file)
+            try:
+                self.modules[file] = self._compile(file)
+            finally:
+                self._loading.pop()
+        return self.modules[file]
+
+    def read(self, file: str) -> str:
+        path = self.project_dir / file
+        if not re.fullmatch(r"lib/[\w./-]+\.star", file) or not path.resolve().is_relative_to((self.project_dir / "lib").resolve()):
+            raise ProjectError([Problem(self._loading[0] if self._loading else file, 1, f"{file} cannot be loaded: only lib/<name>.star of the project can")])
+        try:
+            return path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            near = ", ".join(sorted(p.name for p in (self.project_dir / "lib").glob("*.star"))) or "no file"
+            why = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read: {error}"
+            raise ProjectError([Problem(file, 1, f"{file} {why}; lib/ has {near}")]) from None
+
+    def _compile(self, file: str) -> Module:
+        text = self.read(file)
+        module = starlark.Module()
+        for name, function in self.builtins.items():
+            module.add_callable(name, function)
+        for part in _PRELUDE:
+            starlark.eval(module, starlark.parse(BUILTINS, part, DIALECT), GLOBALS)
+        inner: list[ProjectError] = []
+
+        def loaded(name: str) -> starlark.FrozenModule:
+            try:
+                return self.load(name).frozen
+            except ProjectError as error:
+                inner.append(error)
+                raise
+
+        functions = signatures(text)
+        try:
+            options = starlark.EvalOptions(check_cancelled=Watch(lambda: False).look, max_callstack_size=CALL_DEPTH)
+            starlark.eval_with(options, module, starlark.parse(file, text, DIALECT), GLOBALS, starlark.FileLoader(loaded))
+            for name in ("push", "poll"):
+                if "rows" in functions.get(name, {}):
+                    starlark.eval(module, starlark.parse(BUILTINS, _BRIDGE.format(name=name), DIALECT), GLOBALS)
+        except starlark.StarlarkError as error:
+            if inner:
+                raise inner[0] from None
+            failure = explain(str(error), {file: text})
+            line = re.search(rf"{re.escape(file)} line (\d+)", failure.place)
+            raise ProjectError([Problem(file, int(line[1]) if line else 1, failure.message)]) from None
+        lines = {m[1]: text.count("\n", 0, m.start()) + 1 for m in re.finditer(r"^def[ \t]+(\w+)", text, re.MULTILINE)}
+        texts = {file: text, **{f: m.text for f, m in self.modules.items()}}
+        return Module(file, module.freeze(), text, functions, lines, texts)
+
+
+def signatures(text: str) -> dict[str, dict[str, bool]]:
+    """The parameters of each top-level def; Starlark's own are Python's, so Python reads them."""
+    found = {}
+    for match in re.finditer(r"^def[ \t]+(\w+)[ \t]*\(", text, re.MULTILINE):
+        head = _until_body(text[match.start():])
+        try:
+            (node,) = ast.parse(head + " pass").body
+        except SyntaxError:
+            continue
+        if isinstance(node, ast.FunctionDef):
+            args = node.args
+            plain = [*args.posonlyargs, *args.args]
+            needed = len(plain) - len(args.defaults)
+            names = {a.arg: i >= needed for i, a in enumerate(plain)}
+            names.update({a.arg: d is not None for a, d in zip(args.kwonlyargs, args.kw_defaults, strict=True)})
+            found[match[1]] = names
+    return found
+
+
+def _until_body(text: str) -> str:
+    """A def's head, up to its colon."""
+    depth = 0
+    quote = ""
+    for i, char in enumerate(text):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        elif char in "([{":
+            depth += 1
+        elif char in ")]}":
+            depth -= 1
+        elif char == ":" and depth == 0:
+            return text[:i + 1]
+    return text
+
+
+class Watch:
+    """Starlark's check hook: ends a call that was cancelled, that computes too long or takes too much memory."""
+
+    def __init__(self, cancelled: Callable[[], bool]) -> None:
+        self.cancelled = cancelled
+        self.began = self.looked = time.monotonic()
+        self.away = 0.0                         # spent in requests and waits
+        self.memory: int | None = None
+        self.why = ""
+        self.raised: BaseException | None = None
+
+    def look(self) -> bool:
+        now = time.monotonic()
+        if now - self.looked < LOOK_EVERY:
+            return False
+        self.looked = now
+        if now - self.began - self.away > TIME_LIMIT:
+            self.why = f"the call computed longer than {TIME_LIMIT:g} s"
+            return True
+        used = _resident()
+        self.memory = used if self.memory is None else self.memory
+        if used - self.memory > MEMORY_LIMIT:
+            self.why = f"the call took more than {MEMORY_LIMIT >> 20} MiB of memory"
+            return True
+        if self.cancelled():
+            self.raised = Cancelled("the run was cancelled")
+            self.why = "the run was cancelled"
+            return True
+        return False
+
+
+def _resident() -> int:
+    try:
+        with open("/proc/self/statm", encoding="ascii") as statm:
+            return int(statm.read().split()[1]) * 4096
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def current() -> Any:
+    """The session that the running call of this thread serves."""
+    session = getattr(_local, "session", None)
+    if session is None:
+        raise OndatraError("http, env, print and the like work inside push(), poll() and finalize() only, not at the top of a file")
+    return session
+
+
+def call(module: Module, name: str, kwargs: Mapping[str, Any], session: Any, watch: Watch, *, args: tuple[Any, ...] = ()) -> Any:
+    """Calls a function of the module; built-ins see `session`. Raises StarlarkFailure, Cancelled."""
+    before = getattr(_local, "session", None)
+    _local.session = session
+    options = starlark.EvalOptions(check_cancelled=watch.look, max_callstack_size=CALL_DEPTH)
+    try:
+        return module.frozen.call_with(options, name, *args, **kwargs).value
+    except starlark.StarlarkError as error:
+        if isinstance(watch.raised, Cancelled):
+            raise watch.raised from None
+        raise explain(str(error), module.texts, watch) from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise StarlarkFailure(f"{name}() gave or got a value that cannot pass between Starlark and Python: {error}") from None
+    finally:
+        _local.session = before
+
+
+def explain(said: str, texts: Mapping[str, str], watch: Watch | None = None) -> StarlarkFailure:
+    """An error as people read it: what, and the line of their own file."""
+    match = re.search(r"^error: (.*?)\n\s*--> (.+?):(\d+):\d+$", said, re.MULTILINE | re.DOTALL)
+    message, file, line = (match[1], match[2], int(match[3])) if match else (said.strip().removeprefix("error: "), "", 0)
+    if file not in texts:                       # inside a built-in: the line that called it
+        frames = [(f, int(n)) for f, n in re.findall(r"^  \* (.+?):(\d+), in ", said, re.MULTILINE) if f in texts]
+        file, line = frames[-1] if frames else ("", 0)
+    place = ""
+    if file:
+        function = _function_at(texts[file], line)
+        place = f"{file} line {line}" + (f", in {function}" if function else "")
+    if watch and watch.why:
+        message = watch.why
+    elif watch and watch.raised is not None:
+        return StarlarkFailure(str(watch.raised), place=place, cause=watch.raised)
+    if message.startswith("fail: ") or message == "fail:":
+        return StarlarkFailure(message[6:] or "fail() without a message", failed=True, place=place)
+    return StarlarkFailure(message, place=place)
+
+
+def _function_at(text: str, line: int) -> str:
+    for above in reversed(text.splitlines()[:line]):
+        if match := re.match(r"def[ \t]+(\w+)", above):
+            return match[1]
+        if above[:1] not in ("", " ", "\t", "#", ")", "}", "]"):
+            return ""
+    return ""
