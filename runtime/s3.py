@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
 from botocore.config import Config as ClientConfig
@@ -20,9 +20,6 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 from runtime import config
 from runtime.errors import StoreError
 from runtime.store import AlreadyThere, Credentials, Store
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3.client import S3Client
 
 #: Larger files go up in parts of this size.
 PART_SIZE = 16 * 1024 * 1024
@@ -59,10 +56,10 @@ class S3Store(Store):
         self._most_bytes = int(os.environ.get("ONDATRA_STORE_CACHE_BYTES") or DEFAULT_CACHE_BYTES)
         self._etags: dict[str, tuple[str, float]] = {}
         self._lock = threading.Lock()
-        self._client: S3Client | None = None
+        self._client: Any = None
 
     @property
-    def client(self) -> S3Client:
+    def client(self) -> Any:
         """One client for all threads; role credentials renew themselves before they expire."""
         with self._lock:
             if self._client is None:

@@ -10,6 +10,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -172,10 +173,8 @@ def metadata(info: RunInfo) -> dict[str, Any]:
 def write_metadata(store: Store, info: RunInfo) -> dict[str, Any]:
     """Writes metadata.json if it is not there yet; it stands before the first row file."""
     said = metadata(info)
-    try:
+    with suppress(AlreadyThere):
         store.put_new(f"{info.folder}/metadata.json", orjson.dumps(said, option=orjson.OPT_INDENT_2))
-    except AlreadyThere:
-        pass
     return said
 
 

@@ -1,0 +1,92 @@
+"""`manage.py records RUN`: the records of a run, as a table or in a format that other programs read."""
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from django.core.management.base import CommandParser
+
+from ondatra_web import records as web_records
+from ondatra_web.management.commands._runs import RunCommand
+from ondatra_web.models import Run
+from runtime import exports, records
+from runtime.errors import ConfigError, StoreError
+from runtime.records import FileRef, Filter
+
+MOST_TABLE_ROWS = 1_000
+
+
+class Command(RunCommand):
+    help = "Shows or exports the records of a run."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("--status", metavar="S", help=f"one of {', '.join(records.STATUSES)}")
+        parser.add_argument("--identifier", metavar="I", help="the key as the records show it, or the plain one where it is masked")
+        parser.add_argument("--format", choices=["table", *exports.FORMATS], default="table")
+        parser.add_argument("--output", metavar="FILE", help="a file to write to; parquet needs one")
+
+    def act(self, run: Run, options: dict[str, Any]) -> int:
+        if options["format"] == "parquet" and not options["output"]:
+            raise ConfigError("parquet is no text: name a file with --output FILE")
+        chosen = web_records.with_masked(Filter(status=options["status"], identifier=options["identifier"]), run)
+        chosen.statuses                          # a wrong word is an error before anything is written
+        try:
+            files = web_records.files_of(run)
+            if options["format"] == "table":
+                self._table(files, chosen, options["output"])
+            else:
+                with self._sink(options["output"]) as sink:
+                    exports.export(files, chosen, options["format"], sink, bom=False)
+        except StoreError as error:
+            self.stderr.write(str(error))
+            return 1
+        return 0
+
+    @contextmanager
+    def _sink(self, output: str | None) -> Iterator[BinaryIO]:
+        if output:
+            try:
+                file = Path(output).open("wb")
+            except OSError as error:
+                raise ConfigError(f"{output} cannot be written: {error.strerror}") from None
+            with file:
+                yield file
+            return
+        sys.stdout.flush()
+        yield getattr(self.stdout, "buffer", None) or _Text(self.stdout)
+        sys.stdout.flush()
+
+    def _table(self, files: Sequence[FileRef], chosen: Filter, output: str | None) -> None:
+        page = records.page(files, chosen, limit=MOST_TABLE_ROWS)
+        lines = [f"{'identifier':<28} {'status':<10} {'operation':<9} reason"]
+        lines += [f"{_short(row['identifier'], 28):<28} {_short(row['status'], 10):<10} {_short(row['operation'], 9):<9} {_short(row['status_message'], 200)}"
+                  for row in page.rows]
+        if page.next:
+            lines.append(f"… the first {MOST_TABLE_ROWS:,} of {records.count(files, chosen):,}; --format csv, json or parquet gives all")
+        text = "\n".join(line.rstrip() for line in lines) + "\n"
+        if output:
+            Path(output).write_text(text, encoding="utf-8")
+        else:
+            self.stdout.write(text, ending="")
+        for problem in page.problems:
+            self.stderr.write(problem)
+
+
+class _Text:
+    """Bytes to a text stream, for a caller that captures what a command prints."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+
+    def write(self, data: bytes) -> int:
+        self.stream.write(bytes(data).decode("utf-8", "replace"), ending="")
+        return len(data)
+
+
+def _short(value: object, most: int) -> str:
+    text = "" if value is None else " ".join(str(value).split())
+    return text if len(text) <= most else f"{text[:most - 1]}…"

@@ -1,0 +1,74 @@
+"""DuckDB over named files: one kept connection a set of folders, locked before the first question, a cursor a request."""
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from runtime.errors import StoreError
+
+Cursor = duckdb.DuckDBPyConnection
+#: A page that takes longer is broken off; exports have no such limit.
+PAGE_SECONDS = 20
+
+
+def quoted(text: str) -> str:
+    """A SQL literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+@lru_cache(maxsize=32)
+def _connection(folders: frozenset[Path], seconds: int) -> duckdb.DuckDBPyConnection:
+    """Reads below these folders only. The order matters: once access is off and the settings are locked, nothing widens it."""
+    made = duckdb.connect(":memory:", config={"threads": min(os.cpu_count() or 2, 8), "memory_limit": os.environ.get("ONDATRA_DUCKDB_MEMORY") or "2GB"})
+    made.execute("SET TimeZone = 'UTC'")
+    made.execute("SET parquet_metadata_cache = true")
+    if seconds:
+        made.execute(f"SET max_execution_time = {seconds * 1000}")
+    made.execute(f"SET allowed_directories = [{', '.join(quoted(f'{folder}/') for folder in sorted(folders))}]")
+    made.execute("SET enable_external_access = false")
+    made.execute("SET lock_configuration = true")
+    return made
+
+
+@contextmanager
+def cursor(folders: Iterable[Path], *, seconds: int = PAGE_SECONDS) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A cursor of the kept connection; 0 seconds for no limit. Raises StoreError for what DuckDB cannot read or finish."""
+    one = _connection(frozenset(folders), seconds).cursor()
+    try:
+        yield one
+    except duckdb.InterruptException:
+        raise StoreError(f"the question took longer than {seconds} s: narrow it, or export the rows") from None
+    except (duckdb.IOException, duckdb.InvalidInputException, duckdb.SerializationException) as error:
+        raise StoreError(f"a record file cannot be read: {str(error).splitlines()[0]}") from None
+    finally:
+        one.close()
+
+
+def tuples(one: duckdb.DuckDBPyConnection, sql: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """The rows of a SELECT with bound values; names that it does not use are left out."""
+    return one.execute(sql, {k: v for k, v in values.items() if f"${k}" in sql}).fetchall()
+
+
+def columns_of(place: Path) -> tuple[str, ...]:
+    """The columns of a parquet file. Raises StoreError for a file that is none, is cut off or is gone."""
+    try:
+        said = place.stat()
+    except OSError:
+        raise StoreError(f"the record file {place.name} is not there any more") from None
+    return _columns(place, said.st_mtime_ns, said.st_size)
+
+
+@lru_cache(maxsize=16_384)
+def _columns(place: Path, changed: int, size: int) -> tuple[str, ...]:
+    try:
+        return tuple(pq.read_schema(place).names)
+    except (pa.ArrowException, OSError):
+        raise StoreError(f"the record file {place.name} is no whole parquet file ({size} bytes)") from None

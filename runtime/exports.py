@@ -1,0 +1,123 @@
+"""Records as CSV, JSON, JSON lines or Parquet: file after file, a batch at a time, however many there are."""
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import BinaryIO, Literal, get_args
+
+import pyarrow as pa
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+
+from runtime import duck
+from runtime.errors import ConfigError, StoreError
+from runtime.records import NAMES, FileRef, Filter, Opened, opened, roots
+from runtime.tracking import MOMENT, SCHEMA
+
+Format = Literal["csv", "json", "jsonl", "parquet"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+BATCH_ROWS = 50_000
+#: What a spreadsheet would take for a formula, unless it is a number.
+_FORMULA = "^[=+\\-@\\t\\r]"
+_NUMBER = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
+_MOMENT_TEXT = "'%Y-%m-%dT%H:%M:%S.%fZ'"
+_BOM = b"\xef\xbb\xbf"
+
+
+def export(files: Sequence[FileRef], filter: Filter | None, format: Format, sink: BinaryIO, *, most: int | None = None, bom: bool = True,
+           progress: Callable[[int], None] = lambda rows: None) -> int:
+    """Writes what the filter selects; `progress` is told the rows so far. How many rows it wrote. Raises StoreError."""
+    if format not in FORMATS:
+        raise ConfigError(f"there is no format {format!r}; there are: {', '.join(FORMATS)}")
+    chosen = filter or Filter()
+    batches = _batches(files, chosen, format, most)
+    writer = {"csv": _csv, "json": _json, "jsonl": _json_lines, "parquet": _parquet}[format]
+    if format == "csv" and bom:
+        sink.write(_BOM)
+    total = 0
+    for rows in writer(batches, sink):
+        total += rows
+        progress(total)
+    return total
+
+
+def _batches(files: Sequence[FileRef], chosen: Filter, format: Format, most: int | None) -> Iterator[pa.RecordBatch]:
+    where, values = chosen.where()
+    left = most
+    candidates = [f for f in files if chosen.may_hold(f)]
+    if not candidates:
+        return
+    problems: list[str] = []
+    with duck.cursor(roots(candidates), seconds=0) as one:
+        for file in candidates:                 # one at a time: a bounded local copy holds for any size
+            for part in opened([file], problems):
+                limit = "" if left is None else f" LIMIT {left}"
+                bound: Mapping[str, object] = {k: v for k, v in values.items() if f"${k}" in where} | part.values
+                for batch in one.sql(f"{_select(part, format)} WHERE {where}{limit}", params=bound).to_arrow_reader(BATCH_ROWS):
+                    yield batch
+                    left = None if left is None else left - batch.num_rows
+            if left is not None and left <= 0:
+                return
+    if problems:
+        raise StoreError("; ".join(problems[:5]) + ": everything else was exported")
+
+
+def _select(part: Opened, format: Format) -> str:
+    return f"SELECT {_expressions(format)} FROM ({part.source()})"
+
+
+def _expressions(format: Format) -> str:
+    if format == "parquet":
+        return ", ".join(NAMES)
+    moment = {name: f"strftime({name} AT TIME ZONE 'UTC', {_MOMENT_TEXT})" for name in NAMES if SCHEMA.field(name).type == MOMENT}
+    if format == "csv":
+        return ", ".join(f"{moment[n]} AS {n}" if n in moment else f"{_safe(n)} AS {n}" if SCHEMA.field(n).type == pa.string() else n for n in NAMES)
+    fields = ", ".join(f"'{n}': {moment.get(n, n)}" for n in NAMES)
+    return f"CAST(to_json({{{fields}}}) AS VARCHAR) AS line"
+
+
+def _safe(name: str) -> str:
+    """The text, with an apostrophe before what a spreadsheet would run."""
+    return (f"CASE WHEN regexp_matches({name}, {duck.quoted(_FORMULA)}) AND NOT regexp_matches({name}, {duck.quoted(_NUMBER)}) "
+            f"THEN '''' || {name} ELSE {name} END")
+
+
+# formats
+
+def _csv(batches: Iterator[pa.RecordBatch], sink: BinaryIO) -> Iterator[int]:
+    sink.write(",".join(NAMES).encode() + b"\r\n")
+    for batch in batches:
+        text = io.BytesIO()
+        csv.write_csv(batch, text, csv.WriteOptions(include_header=False, quoting_style="needed", eol="\r\n"))
+        sink.write(text.getbuffer())
+        yield batch.num_rows
+
+
+def _lines(batch: pa.RecordBatch, between: str) -> bytes:
+    return between.join(batch.column(0).to_pylist()).encode("utf-8", "replace")
+
+
+def _json(batches: Iterator[pa.RecordBatch], sink: BinaryIO) -> Iterator[int]:
+    sink.write(b"[")
+    first = True
+    for batch in batches:
+        if batch.num_rows:
+            sink.write((b"\n" if first else b",\n") + _lines(batch, ",\n"))
+            first = False
+        yield batch.num_rows
+    sink.write(b"\n]\n")
+
+
+def _json_lines(batches: Iterator[pa.RecordBatch], sink: BinaryIO) -> Iterator[int]:
+    for batch in batches:
+        if batch.num_rows:
+            sink.write(_lines(batch, "\n") + b"\n")
+        yield batch.num_rows
+
+
+def _parquet(batches: Iterator[pa.RecordBatch], sink: BinaryIO) -> Iterator[int]:
+    plain = ("identifier", "record_payload", "previous_payload", "row_id")
+    with pq.ParquetWriter(sink, SCHEMA, compression="zstd", use_dictionary=[n for n in NAMES if n not in plain]) as writer:
+        for batch in batches:
+            writer.write_table(pa.Table.from_batches([batch]).cast(SCHEMA), row_group_size=BATCH_ROWS)
+            yield batch.num_rows
