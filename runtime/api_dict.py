@@ -138,7 +138,7 @@ def _text(value: object, _: str = "") -> str:
 
 
 def _url(value: object, _: str = "") -> str:
-    if not isinstance(value, str) or not re.match(r"https?://[^/\s]+", value):
+    if not isinstance(value, str) or not re.match(r"https?://[^/\s]+(?:/\S*)?$", value):
         raise _Wrong("must be text that begins with http:// or https://")
     return value
 

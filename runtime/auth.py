@@ -35,6 +35,7 @@ class Authorizer:
     def __init__(self, auth: Auth | None, secrets: SecretSource, redactor: Redactor) -> None:
         self.auth, self.secrets, self.redactor = auth, secrets, redactor
         self._token: tuple[str, float] | None = None
+        self._dropped = ""
         self._lock = threading.Lock()
         if auth:
             values = [self._value(t) for t in (auth.secret, auth.user) if t.env]
@@ -63,13 +64,14 @@ class Authorizer:
             return {auth.name: hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}, url
         return {"Authorization": f"Bearer {self._bearer(auth, send)}"}, url
 
-    def drop_token(self) -> bool:
-        """Forgets a token that was refused; False if there is none to renew."""
+    def drop_token(self, authorization: str) -> bool:
+        """Forgets the token that was refused; False if the request carried none of ours. Others may have renewed it already."""
         if self.auth is None or self.auth.kind != "oauth2":
             return False
         with self._lock:
-            self._token = None
-        return True
+            if self._token and authorization == f"Bearer {self._token[0]}":
+                self._dropped, self._token = authorization, None
+            return authorization == self._dropped
 
     def _value(self, text: Text) -> str:
         if text.env is None:

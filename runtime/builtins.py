@@ -214,8 +214,8 @@ def _idempotency_key(row: dict[str, Any]) -> str:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "_http": _http, "_is_json": is_json, "_encode_value": encode_value, "_decode": _decode, "_env_get": _env_get,
-    "_now": lambda: datetime.now(UTC).isoformat().replace("+00:00", "Z"), "_unix": lambda: int(time.time()),
+    "ondatra__http": _http, "ondatra__is_json": is_json, "ondatra__encode_value": encode_value, "ondatra__decode": _decode, "ondatra__env_get": _env_get,
+    "ondatra__now": lambda: datetime.now(UTC).isoformat().replace("+00:00", "Z"), "ondatra__unix": lambda: int(time.time()),
     "md5": lambda text: hashlib.md5(text.encode(), usedforsecurity=False).hexdigest(),
     "sha256": lambda text: hashlib.sha256(text.encode()).hexdigest(),
     "hmac_sha256": _hmac_sha256, "base64_encode": lambda text: b64encode(text.encode()).decode(), "base64_decode": _base64_decode,

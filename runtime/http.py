@@ -9,8 +9,8 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -26,6 +26,8 @@ from runtime.redact import Redactor
 TEMPORARY = frozenset({429, 500, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 MAX_REDIRECTS = 5
+#: Headers of a call that do not follow a redirect to another host.
+PRIVATE_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie"})
 
 
 class TransportError(OndatraError):
@@ -202,6 +204,8 @@ class Requester:
         self.cancelled, self.batch_number = cancelled, batch_number
         self.calls: list[ApiCall] = []
         self.sent = 0
+        self.answers: dict[tuple[str, str, bytes | None], Answer] = {}       # to find the row of an error
+        self._authorization = ""
         self.seconds = 0.0                      # spent waiting for answers
 
     def send(self, request: Request) -> Answer:
@@ -215,7 +219,10 @@ class Requester:
             url = urljoin(url, location)
             if not url.startswith(("http://", "https://")):
                 break
+            if not same_host(request.url, url):
+                request = replace(request, headers={k: v for k, v in request.headers.items() if k.lower() not in PRIVATE_HEADERS})
             answer = self._with_retries(request, method, url, body)
+        self.answers[request.method, request.url, request.body] = answer
         return answer
 
     def _with_retries(self, request: Request, method: str, url: str, body: bytes | None) -> Answer:
@@ -224,7 +231,7 @@ class Requester:
         while True:
             attempt += 1
             answer, error = self._attempt(request, method, url, body, attempt)
-            if answer is not None and answer.status == 401 and not renewed and self.authorizer.drop_token():
+            if answer is not None and answer.status == 401 and not renewed and self.authorizer.drop_token(self._authorization):
                 renewed = True                  # a token that ended early is no failure of the request
                 continue
             asked = retry_after(answer, time.time()) if answer is not None and answer.status in TEMPORARY else None
@@ -275,6 +282,7 @@ class Requester:
             auth_headers, url = self.authorizer.apply(url, body or b"", self._plain)
             put(auth_headers)
         put(request.headers)
+        self._authorization = headers.get(known.get("authorization", ""), "")
         return headers, url
 
     def _plain(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
@@ -310,8 +318,3 @@ class Requester:
             request_body=None if body is None else shown.body(body.decode("utf-8", "replace")), status=answer.status if answer else None,
             response_headers=shown.headers(answer.headers) if answer else {}, response_text=shown.body(said), started_at=started, ended_at=_now(),
             rows=request.rows))
-
-
-def rows_of(calls: Sequence[ApiCall]) -> set[str]:
-    """All rows that requests were tied to."""
-    return {row for call in calls for row in call.rows or ()}

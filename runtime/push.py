@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 
@@ -15,8 +15,8 @@ from runtime import api_dict, starlark
 from runtime.answer_check import Outcome, check_atomic, check_statuses
 from runtime.api_dict import Api
 from runtime.auth import Authorizer, SecretSource
-from runtime.builtins import FUNCTIONS, Session, row_key
-from runtime.errors import Cancelled, OndatraError, Problem, ProjectError
+from runtime.builtins import FUNCTIONS, Session
+from runtime.errors import Cancelled, Problem, ProjectError
 from runtime.http import POOL, ApiCall, Requester, Transport, TransportError
 from runtime.limits import Limiter
 from runtime.model import Column
@@ -160,7 +160,9 @@ class PushFunction:
     def finalize(self, succeeded: int, failed: int, context: CallContext) -> FinalizeResult:
         """The last call of a run; what it returns does not matter. Raises Cancelled."""
         declared = list(self.module.parameters["finalize"])
-        given = dict(zip(declared, (succeeded, failed), strict=False))
+        given = {"succeeded": succeeded, "failed": failed}
+        if not set(declared) & set(given):
+            given = dict(zip(declared, (succeeded, failed), strict=False))
         ended = self._call("finalize", given, context)
         return FinalizeResult(self.redactor.text(str(ended.failure)) if ended.failure else "", ended.session.requester.calls, ended.session.prints)
 
@@ -331,8 +333,3 @@ def _missing_secrets(api: Api, file: str, line: int, secrets: SecretSource) -> l
     source = getattr(secrets, "source", "the environment")
     return [Problem(file, line, f"auth needs the secret {name}, which is not set: set it in {source}")
             for name in (api.auth.secrets() if api.auth else ()) if not secrets.get(name)]
-
-
-def unavailable(error: OndatraError) -> bool:
-    """Whether the failure was the way there, not the answer."""
-    return isinstance(error, TransportError)

@@ -5,9 +5,11 @@ The built-ins find the call that they serve through a thread-local, so one froze
 from __future__ import annotations
 
 import ast
+import io
 import re
 import threading
 import time
+import tokenize
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,42 +51,39 @@ class Module:
     texts: Mapping[str, str]
 
 
-#: Evaluated in each module before the file's own text. Two steps, because a name may not be read where it is later assigned.
+#: Evaluated in each module before the file's own text, under names that no file uses. Two steps, because a name may not be read where it is later assigned.
 _PRELUDE = ("""
-_native_encode = json.encode
-_native_decode = json.decode
+ondatra__native_encode = json.encode
+ondatra__native_decode = json.decode
 """, """
-def _answer(method, url, json, data, body, headers, params, timeout, retry, row):
-    said = _http(method, url, None if json == None else _native_encode(json), None, data, body, headers, params, timeout, retry, row)
+def ondatra__answer(method, url, json, data, body, headers, params, timeout, retry, row):
+    said = ondatra__http(method, url, None if json == None else ondatra__native_encode(json), None, data, body, headers, params, timeout, retry, row)
     if said == None:
-        said = _http(method, url, None, json, data, body, headers, params, timeout, retry, row)
+        said = ondatra__http(method, url, None, json, data, body, headers, params, timeout, retry, row)
     return struct(**said)
 
-def _verb(method):
+def ondatra__verb(method):
     def request(url, json=None, data=None, body=None, headers=None, params=None, timeout=None, retry=None, row=None):
-        return _answer(method, url, json, data, body, headers, params, timeout, retry, row)
+        return ondatra__answer(method, url, json, data, body, headers, params, timeout, retry, row)
     return request
 
-def _encode(value):
-    text = _native_encode(value)
-    return text if _is_json(text) else _encode_value(value)
+def ondatra__encode(value):
+    text = ondatra__native_encode(value)
+    return text if ondatra__is_json(text) else ondatra__encode_value(value)
 
-def _time_now():
-    return _now()
+def ondatra__rows(names, lines):
+    return [dict(zip(names, line)) for line in ondatra__native_decode(lines)]
 
-def _rows(names, lines):
-    return [dict(zip(names, line)) for line in _native_decode(lines)]
-
-http = struct(get=_verb("GET"), post=_verb("POST"), put=_verb("PUT"), patch=_verb("PATCH"), delete=_verb("DELETE"))
-json = struct(encode=_encode, decode=_decode)
-env = struct(get=_env_get)
-time = struct(now=_now, unix=_unix)
+http = struct(get=ondatra__verb("GET"), post=ondatra__verb("POST"), put=ondatra__verb("PUT"), patch=ondatra__verb("PATCH"), delete=ondatra__verb("DELETE"))
+json = struct(encode=ondatra__encode, decode=ondatra__decode)
+env = struct(get=ondatra__env_get)
+time = struct(now=ondatra__now, unix=ondatra__unix)
 """)
 
 #: Calls a function with rows that travel as JSON: Starlark reads that many times faster than Python's dicts.
 _BRIDGE = """
 def ondatra__{name}(names, lines, given):
-    return {name}(rows=_rows(names, lines), **given)
+    return {name}(rows=ondatra__rows(names, lines), **given)
 """
 
 
@@ -130,6 +129,9 @@ class Loader:
             why = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read: {error}"
             raise ProjectError([Problem(file, 1, f"{file} {why}; lib/ has {near}")]) from None
 
+    def _exists(self, file: str) -> bool:
+        return (self.project_dir / file).is_file()
+
     def _compile(self, file: str) -> Module:
         text = self.read(file)
         module = starlark.Module()
@@ -143,7 +145,10 @@ class Loader:
             try:
                 return self.load(name).frozen
             except ProjectError as error:
-                inner.append(error)
+                at = re.search(rf"^load\([^)]*{re.escape(name)}", text, re.MULTILINE)
+                line = text.count("\n", 0, at.start()) + 1 if at else 1
+                inner.append(ProjectError([Problem(file, line, p.message) if p.file == name and not self._exists(name) else p
+                                           for p in error.problems]))
                 raise
 
         functions = signatures(text)
@@ -186,18 +191,16 @@ def signatures(text: str) -> dict[str, dict[str, bool]]:
 def _until_body(text: str) -> str:
     """A def's head, up to its colon."""
     depth = 0
-    quote = ""
-    for i, char in enumerate(text):
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "'\"":
-            quote = char
-        elif char in "([{":
-            depth += 1
-        elif char in ")]}":
-            depth -= 1
-        elif char == ":" and depth == 0:
-            return text[:i + 1]
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.OP:
+                depth += (token.string in "([{") - (token.string in ")]}")
+                if token.string == ":" and depth == 0:
+                    row, column = token.end
+                    lines = text.splitlines(keepends=True)
+                    return "".join(lines[:row - 1]) + lines[row - 1][:column]
+    except (tokenize.TokenError, SyntaxError):
+        pass
     return text
 
 
@@ -259,7 +262,9 @@ def call(module: Module, name: str, kwargs: Mapping[str, Any], session: Any, wat
         if isinstance(watch.raised, Cancelled):
             raise watch.raised from None
         raise explain(str(error), module.texts, watch) from None
-    except (TypeError, ValueError, OverflowError) as error:
+    except BaseException as error:
+        if not isinstance(error, TypeError | ValueError | OverflowError) and type(error).__name__ != "PanicException":
+            raise
         raise StarlarkFailure(f"{name}() gave or got a value that cannot pass between Starlark and Python: {error}") from None
     finally:
         _local.session = before
