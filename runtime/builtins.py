@@ -55,9 +55,11 @@ class Session:
             self.watch.away += time.monotonic() - before
 
 
-def _http(method: str, url: Any, encoded: str | None, value: Any, data: Any, body: Any, headers: Any, params: Any, timeout: Any, retry: Any,
-          row: Any) -> dict[str, Any] | None:
-    """One request; None asks the prelude for the value itself, because Starlark's own text of it is no JSON."""
+def _http(method: str, url: Any, encoded: str | None, value: Any = None, *, data: Any = None, body: Any = None, headers: Any = None,
+          params: Any = None, timeout: Any = None, retry: Any = None, row: Any = None) -> dict[str, Any] | None:
+    """One request; None asks the prelude for the value itself, because Starlark's own text of it is no JSON.
+
+    Each value that passes between Starlark and Python costs about 5 µs, so a plain request passes three."""
     session: Session = current()
     if encoded is not None and not is_json(encoded):
         return None

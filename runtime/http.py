@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urljoin, urlsplit
@@ -42,10 +43,11 @@ class Answer:
     headers: dict[str, str]
     body: bytes
 
-    @property
+    @cached_property
     def text(self) -> str:
         charset = "utf-8"
-        for part in self.headers.get("content-type", "").split(";")[1:]:
+        kind = self.headers.get("content-type", "")
+        for part in kind.split(";")[1:] if ";" in kind else ():
             name, _, value = part.strip().partition("=")
             charset = value.strip("\"' ") if name.lower() == "charset" and value else charset
         try:
@@ -167,11 +169,22 @@ def join_url(base_url: str, url: str) -> str:
 
 def same_host(base_url: str, url: str) -> bool:
     """Whether auth may go there: the same host and port, and never from https down to http."""
-    base, other = urlsplit(base_url), urlsplit(url)
-    ports = {"http": 80, "https": 443}
-    return (bool(base.hostname) and base.hostname == other.hostname
-            and (base.port or ports.get(base.scheme)) == (other.port or ports.get(other.scheme))
-            and not (base.scheme == "https" and other.scheme == "http"))
+    base, other = _place(_front(base_url)), _place(_front(url))
+    return bool(base[1]) and base[1:] == other[1:] and not (base[0] == "https" and other[0] == "http")
+
+
+def _front(url: str) -> str:
+    """Scheme and host, so that few texts are parsed."""
+    return "/".join(url.split("/", 3)[:3])
+
+
+@lru_cache(maxsize=1024)
+def _place(front: str) -> tuple[str, str, int | None]:
+    try:
+        parts = urlsplit(front)
+        return parts.scheme, parts.hostname or "", parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    except ValueError:
+        return "", "", None
 
 
 def retry_after(answer: Answer, now: float) -> float | None:

@@ -6,6 +6,7 @@ import re
 import threading
 from base64 import b64encode
 from collections.abc import Mapping
+from functools import lru_cache
 from urllib.parse import quote, quote_plus
 
 HIDDEN = "***"
@@ -53,4 +54,9 @@ class Redactor:
         return text
 
     def headers(self, headers: Mapping[str, str]) -> dict[str, str]:
-        return {name: HIDDEN if _SECRET_HEADER.search(name) else self.text(value) for name, value in headers.items()}
+        return {name: HIDDEN if _is_secret(name) else self.text(value) for name, value in headers.items()}
+
+
+@lru_cache(maxsize=1024)
+def _is_secret(header: str) -> bool:
+    return bool(_SECRET_HEADER.search(header))

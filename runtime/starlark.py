@@ -56,15 +56,16 @@ _PRELUDE = ("""
 ondatra__native_encode = json.encode
 ondatra__native_decode = json.decode
 """, """
-def ondatra__answer(method, url, json, data, body, headers, params, timeout, retry, row):
-    said = ondatra__http(method, url, None if json == None else ondatra__native_encode(json), None, data, body, headers, params, timeout, retry, row)
-    if said == None:
-        said = ondatra__http(method, url, None, json, data, body, headers, params, timeout, retry, row)
-    return struct(**said)
-
 def ondatra__verb(method):
     def request(url, json=None, data=None, body=None, headers=None, params=None, timeout=None, retry=None, row=None):
-        return ondatra__answer(method, url, json, data, body, headers, params, timeout, retry, row)
+        text = None if json == None else ondatra__native_encode(json)
+        if data == None and body == None and headers == None and params == None and timeout == None and retry == None and row == None:
+            said = ondatra__http(method, url, text)
+        else:
+            said = ondatra__http(method, url, text, data=data, body=body, headers=headers, params=params, timeout=timeout, retry=retry, row=row)
+        if said == None:
+            said = ondatra__http(method, url, None, json, data=data, body=body, headers=headers, params=params, timeout=timeout, retry=retry, row=row)
+        return struct(**said)
     return request
 
 def ondatra__encode(value):

@@ -83,10 +83,11 @@ def _objects(column: pa.Array, _: str) -> list[Any]:
 def _floats(column: pa.Array, _: str) -> list[Any]:
     numbers = column.to_numpy(zero_copy_only=False)
     finite = np.isfinite(numbers)
+    values: list[Any]
     if numbers.dtype != np.float64:             # the shortest text of a REAL, not the tail that widening gives it
         values = [float(str(n)) for n in numbers.astype(np.float32)]
     else:
-        values = numbers.tolist()
+        values = list(numbers.tolist())
     if not finite.all():
         for i in np.flatnonzero(~finite):
             values[i] = None
