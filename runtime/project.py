@@ -1,0 +1,242 @@
+"""A project folder, checked whole: every problem of every file at once, before anything starts."""
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from runtime import dag, directives
+from runtime.errors import ConfigError, Problem, ProjectError
+from runtime.model import Column, Model
+from runtime.push import check_push
+from runtime.secrets import Secrets
+from runtime.sql import SqlProblems, Translated, references, translate
+
+RESERVED = ("__ondatra_", "_content_hash")
+SCD2_COLUMNS = ("valid_from_snapshot", "valid_to_snapshot", "is_current")
+#: Finds the columns of a model in Spark's dialect, whose types only Spark knows; None when they cannot be known now.
+Analyse = Callable[[str, Translated, Mapping[str, tuple[Column, ...]]], tuple[Column, ...] | None]
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project without problems. `order` has inputs before what reads them."""
+
+    folder: Path
+    models: dict[str, Model]
+    order: tuple[str, ...]
+    translated: dict[str, Translated]
+    inputs: dict[str, tuple[str, ...]]
+    warnings: tuple[Problem, ...] = ()
+
+
+@dataclass
+class _Check:
+    folder: Path
+    secrets: Secrets
+    allow_paths: Sequence[Path]
+    analyse: Analyse | None
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[Problem] = field(default_factory=list)
+    models: dict[str, Model] = field(default_factory=dict)
+    inputs: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    translated: dict[str, Translated] = field(default_factory=dict)
+    columns: dict[str, tuple[Column, ...]] = field(default_factory=dict)
+    broken: set[str] = field(default_factory=set)
+
+    def wrong(self, model: Model, line: int, message: str) -> None:
+        self.problems.append(Problem(model.file, line, message))
+
+
+def load_project(folder: Path, *, secrets: Secrets, allow_paths: Sequence[Path] = (), names: Sequence[str] = (), analyse: Analyse | None = None) -> Project:
+    """The project, or with `names` these models and what they need. Raises ProjectError with all problems, ConfigError."""
+    project, problems = check_project(folder, secrets=secrets, allow_paths=allow_paths, names=names, analyse=analyse)
+    if problems or project is None:
+        raise ProjectError(problems)
+    return project
+
+
+def check_project(folder: Path, *, secrets: Secrets, allow_paths: Sequence[Path] = (), names: Sequence[str] = (),
+                  analyse: Analyse | None = None) -> tuple[Project | None, list[Problem]]:
+    """Everything that can be known before a run. Raises ConfigError for a folder or a name that does not exist."""
+    check = _Check(folder, secrets, allow_paths, analyse)
+    _read_models(check)
+    wanted = _wanted(check, names)
+    _find_inputs(check)
+    order, cycles = dag.order(check.inputs)
+    needed = dag.upstream(wanted, check.inputs) if names else set(check.models)
+    for cycle in cycles:
+        model = check.models[cycle[0]]
+        check.wrong(model, model.sql_line, f"models read each other in a circle: {' -> '.join(cycle)}")
+        check.broken.update(cycle)
+    for name in order:
+        if name in needed:
+            _check_sql(check, check.models[name])
+    for name in sorted(needed):
+        _check_sink(check, check.models[name])
+    files = {check.models[n].file for n in needed} | {f"lib/{s.function}.star" for n in needed if (s := check.models[n].sink)}
+    problems = sorted({p for p in check.problems if not names or p.file in files or p.file == "ondatra.toml"})
+    if problems:
+        return None, problems
+    kept = [n for n in order if n in needed]
+    return Project(folder, {n: check.models[n] for n in kept}, tuple(kept), {n: check.translated[n] for n in kept},
+                   {n: check.inputs[n] for n in kept}, tuple(sorted(set(check.warnings)))), []
+
+
+# models
+
+def _read_models(check: _Check) -> None:
+    folder = check.folder / "models"
+    paths = sorted(p for p in folder.rglob("*.sql") if p.is_file()) if folder.is_dir() else []
+    if not paths:
+        has_python = any(check.folder.glob("*.py")) or any(folder.glob("**/*.py"))
+        raise ConfigError(f"there is no model in {folder}: create models/<folder>/<name>.sql with one SELECT"
+                          + (" (models are SQL; Python files are not read)" if has_python else ""))
+    dialect = _dialect(check)
+    for path in paths:
+        model, problems = directives.parse_model(path, check.folder)
+        check.problems += problems
+        if model is None:
+            continue
+        if dialect and "dialect" not in model.lines:
+            model = replace(model, dialect=dialect)
+        twin = check.models.get(model.name)
+        if twin is not None:
+            check.wrong(model, 1, f"{model.file} and {twin.file} are the same model: names compare without case")
+            continue
+        check.models[model.name] = model
+
+
+def _dialect(check: _Check) -> str:
+    path = check.folder / "ondatra.toml"
+    if not path.is_file():
+        return ""
+    try:
+        told = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        check.problems.append(Problem("ondatra.toml", 1, f"cannot be read as TOML: {error}"))
+        return ""
+    for key in told:
+        if key != "dialect":
+            check.problems.append(Problem("ondatra.toml", 1, f"{key!r} is no key; there is: dialect"))
+    dialect = told.get("dialect", "")
+    if dialect not in ("", "duckdb", "spark"):
+        check.problems.append(Problem("ondatra.toml", 1, f"dialect is duckdb or spark; found {dialect!r}"))
+        return ""
+    return str(dialect)
+
+
+def _wanted(check: _Check, names: Sequence[str]) -> list[str]:
+    wanted = []
+    for name in names:
+        full = name.lower() if "." in name else f"main.{name.lower()}"
+        if full not in check.models:
+            raise ConfigError(f"there is no model {name}{_near(full, check.models)}")
+        wanted.append(full)
+    return wanted
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    names = list(known)
+    near = difflib.get_close_matches(name, names, 3, 0.5)
+    if near:
+        return f"; did you mean {', '.join(near)}?"
+    return f"; there are: {', '.join(sorted(names)[:10])}" if names else ""
+
+
+def _find_inputs(check: _Check) -> None:
+    for name, model in check.models.items():
+        found: dict[str, None] = {}
+        try:
+            refs = references(model.sql, model.dialect)
+        except SqlProblems as error:
+            _sql_problems(check, model, error)
+            refs = ()
+        for ref in refs:
+            if ref.name in check.models:
+                found[ref.name] = None
+            else:
+                check.wrong(model, model.sql_line + ref.line - 1, f"there is no table {ref.name}{_near(ref.name, check.models)}")
+                check.broken.add(name)
+        check.inputs[name] = tuple(found)
+
+
+def _sql_problems(check: _Check, model: Model, error: SqlProblems) -> None:
+    check.broken.add(model.name)
+    for line, message in error.problems:
+        check.wrong(model, model.sql_line + line - 1, message)
+
+
+# SQL and columns
+
+def _check_sql(check: _Check, model: Model) -> None:
+    if model.name in check.broken or any(i in check.broken or i not in check.columns for i in check.inputs[model.name]):
+        check.broken.add(model.name)
+        return
+    try:
+        translated = translate(model.sql, dialect=model.dialect, tables={i: check.columns[i] for i in check.inputs[model.name]},
+                               project_dir=check.folder, allow_paths=check.allow_paths)
+    except SqlProblems as error:
+        _sql_problems(check, model, error)
+        return
+    check.translated[model.name] = translated
+    columns = translated.columns
+    if columns is None and check.analyse is not None:
+        columns = check.analyse(model.name, translated, check.columns)
+    if columns is None:
+        return                                  # Spark's dialect, and nobody to ask: what reads it is checked when it runs
+    check.columns[model.name] = _with_scd2(model, columns)
+    _check_columns(check, model, columns)
+    if model.sink:
+        _warn(check, model, translated)
+
+
+def _with_scd2(model: Model, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    if model.kind != "scd2":
+        return columns
+    return (*columns, Column("valid_from_snapshot", "BIGINT", "BIGINT"), Column("valid_to_snapshot", "BIGINT", "BIGINT"),
+            Column("is_current", "BOOLEAN", "BOOLEAN"))
+
+
+def _check_columns(check: _Check, model: Model, columns: Sequence[Column]) -> None:
+    names = {c.name.lower(): c.name for c in columns}
+    shown = ", ".join(c.name for c in columns)
+    for directive, column in directives.columns_named(model):
+        if column.lower() not in names:
+            check.wrong(model, model.line(directive), f"@{directive} names the column {column!r}, which the SELECT does not produce; it produces {shown}")
+    for c in columns:
+        if c.name.lower().startswith(RESERVED):
+            check.wrong(model, model.sql_line, f"the column {c.name} begins with a reserved name ({', '.join(RESERVED)}): rename it")
+        if model.kind == "scd2" and c.name.lower() in SCD2_COLUMNS:
+            check.wrong(model, model.sql_line, f"the column {c.name} is reserved for kind scd2, which adds it: rename it")
+        if "INTERVAL" in c.duckdb_type.upper():
+            check.wrong(model, model.sql_line, f"the column {c.name} is an INTERVAL, which has no form at a destination: cast it, for example to VARCHAR")
+    if len(names) < len(columns):
+        twice = sorted({c.name for c in columns if sum(d.name.lower() == c.name.lower() for d in columns) > 1})
+        check.wrong(model, model.sql_line, f"the SELECT produces {', '.join(twice)} more than once: give each column a name of its own")
+    masked_keys = {k.lower() for k in model.key} & {m.column.lower() for m in model.masks if m.how != "hash"}
+    for column in sorted(masked_keys):
+        check.wrong(model, model.line("mask"), f"@mask: the key column {column} can only be masked with hash, so that its records can be found")
+    spelled = {n: c for n, c in names.items()}
+    check.models[model.name] = replace(model, key=tuple(spelled.get(k.lower(), k) for k in model.key),
+                                       identifier=model.identifier and spelled.get(model.identifier.lower(), model.identifier))
+
+
+def _warn(check: _Check, model: Model, translated: Translated) -> None:
+    if model.kind == "append" and not model.key:
+        check.warnings.append(Problem(model.file, model.line("kind"), "append without @unique_key: equal content is sent once per copy"))
+    if not translated.ordered and " limit " in f" {model.sql.lower()} ":
+        check.warnings.append(Problem(model.file, model.sql_line, "LIMIT without ORDER BY: which rows are sent is not stable"))
+
+
+def _check_sink(check: _Check, model: Model) -> None:
+    if model.sink is None:
+        return
+    name, line = model.sink.function, model.line("sink")
+    if not (check.folder / "lib" / f"{name}.star").is_file():
+        known = sorted(p.stem for p in (check.folder / "lib").glob("*.star"))
+        check.wrong(model, line, f"@sink names {name}, but there is no lib/{name}.star{_near(name, known)}")
+        return
+    check.problems += check_push(check.folder, name, kind=model.kind, sink_args=model.sink.args, secrets=check.secrets)
