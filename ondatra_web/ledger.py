@@ -218,9 +218,11 @@ class DatabaseLedger:
             whole = states.unpack(bytes(chunk.states))
             whole[positions] = states.SUPERSEDED
             outbox.save_states(chunk_id, whole)
-        for chunk in Chunk.objects.filter(sync=sync, due_rows__gt=0).order_by("pk"):
+        for chunk in Chunk.objects.filter(sync=sync).exclude(due_rows=0, blocked_rows=0).order_by("pk"):
             whole = states.unpack(bytes(chunk.states))
-            due = states.due(whole)
+            if WaitingChunk(chunk.pk, chunk.url, whole).waits:
+                continue
+            due = states.due(whole) | (whole == states.BLOCKED)     # rows of an open job: it is asked first
             tried = 0 if sync.kind == "append" else int((whole[due] != states.UNTRIED).all())
             found.append(((chunk.phase, tried, chunk.pk), Delivery(
                 run=run, chunk=chunk, phase=chunk.phase, carried=True, rows=int(due.sum()), records=_records(chunk, due),

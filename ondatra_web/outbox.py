@@ -2,6 +2,7 @@
 write names the lease of its claim and fails when another process has taken the work over."""
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -13,11 +14,11 @@ from django.db.models import F, Max, QuerySet
 from django.utils import timezone
 
 from ondatra_web import workers
-from ondatra_web.models import Answer, ApiCallFile, Chunk, Delivery, MessageGroup, RecordFile, Run, RunLog
+from ondatra_web.models import Answer, ApiCallFile, Chunk, Delivery, Job, MessageGroup, RecordFile, Run, RunLog
 from runtime import answers, states
 from runtime.errors import LeaseLost
 from runtime.model import Column
-from runtime.outbox import Claim, Closing
+from runtime.outbox import Claim, Closing, OpenJob
 from runtime.tracking import WrittenFile
 
 #: How old the answer to "was this run cancelled, is it still ours?" may be; asked before every call.
@@ -63,7 +64,18 @@ def claim_of(delivery: Delivery, slots: int = 1) -> Claim:
     return Claim(
         delivery_id=delivery.pk, run_id=delivery.run_id, chunk_id=chunk.pk, lease=delivery.lease, url=chunk.url, states=whole,
         selected=selected, columns=columns_of(chunk.columns), first_call=delivery.first_call, answered=tuple(said),
-        runs_failed=states.unpack(bytes(chunk.runs_failed)) if chunk.runs_failed else None, sealed_digest=delivery.digest, slots=slots)
+        runs_failed=states.unpack(bytes(chunk.runs_failed)) if chunk.runs_failed else None, sealed_digest=delivery.digest, slots=slots,
+        jobs=tuple(_open_jobs(chunk, selected)))
+
+
+def _open_jobs(chunk: Chunk, selected: np.ndarray[Any, Any]) -> list[OpenJob]:
+    """The chunk's open jobs, with their rows as indexes among the selected ones."""
+    places = np.cumsum(selected) - 1
+    found = []
+    for job in Job.objects.filter(chunk=chunk, ended_at=None).order_by("pk"):
+        rows = places[np.flatnonzero(states.unpack_mask(bytes(job.positions), chunk.rows) & selected)]
+        found.append(OpenJob(job.pk, json.loads(job.ref), rows, job.batch_number, (timezone.now() - job.created_at).total_seconds()))
+    return found
 
 
 class DatabaseOutbox:
@@ -85,6 +97,16 @@ class DatabaseOutbox:
             Answer.objects.create(delivery_id=claim.delivery_id, blob=answers.pack(entries))
             if failed_in_row is not None:
                 Run.objects.filter(pk=claim.run_id).update(failed_in_row=failed_in_row)
+
+    def open_job(self, claim: Claim, entry: answers.Entry, ref: dict[str, Any]) -> int:
+        mask = np.zeros(len(claim.selected), dtype=bool)
+        mask[np.flatnonzero(claim.selected)[np.asarray(entry.index)]] = True
+        with transaction.atomic():
+            run = Run.objects.only("sync_id").get(pk=claim.run_id)
+            job = Job.objects.create(sync_id=run.sync_id, run_id=claim.run_id, delivery_id=claim.delivery_id, chunk_id=claim.chunk_id,
+                                     positions=states.pack_mask(mask), batch_number=entry.call, ref=json.dumps(ref))
+            self.record(claim, [entry], failed_in_row=None)
+        return job.pk
 
     def failed_in_row(self, run_id: int) -> int:
         return Run.objects.values_list("failed_in_row", flat=True).get(pk=run_id)
@@ -124,6 +146,9 @@ class DatabaseOutbox:
             if not self._held(claim).update(status=status, counts=vars(c)):
                 raise self._lost(claim)
             save_states(claim.chunk_id, closing.states, closing.runs_failed)
+            for job in Job.objects.filter(chunk_id=claim.chunk_id, ended_at=None):
+                if not (closing.states[states.unpack_mask(bytes(job.positions), len(closing.states))] == states.BLOCKED).any():
+                    Job.objects.filter(pk=job.pk).update(ended_at=timezone.now())
             record_files(claim.run_id, claim.delivery_id, closing.files)
             if closing.calls_file:
                 ApiCallFile.objects.create(run_id=claim.run_id, delivery_id=claim.delivery_id, url=closing.calls_file[0], calls=closing.calls_file[1])

@@ -6,6 +6,7 @@ counts as the worst of its answers.
 from __future__ import annotations
 
 import hashlib
+import random
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -22,14 +23,16 @@ from runtime.answers import Answers, Entry
 from runtime.errors import Cancelled, StoreError
 from runtime.masks import Masker
 from runtime.model import Model
-from runtime.outbox import Claim, Closing, Outbox, RecordCounts
-from runtime.push import CallContext, CallResult, Outcome, PushCall, PushFunction
+from runtime.outbox import Claim, Closing, OpenJob, Outbox, RecordCounts
+from runtime.push import CallContext, CallResult, Outcome, PollResult, PushCall, PushFunction
 from runtime.recorder import Recorder
 from runtime.staging import read_chunk
 from runtime.store import Store
 from runtime.tracking import RunInfo
 
 KEYED_UNITS = ("merge", "tracked", "scd2")
+#: A job is asked for the first time after so many seconds, or after poll_interval if that is shorter.
+FIRST_POLL = 1.0
 #: Calls without a failure that are kept of each chunk under `api_calls: all`.
 KEPT_CALLS = 1_000
 
@@ -155,6 +158,8 @@ class _Delivery:
         return bool(self.progress.stopped or self.progress.cancelled)
 
     def _push_all(self, recorder: Recorder) -> None:
+        for job in self.claim.jobs:                 # open jobs are asked before anything is sent
+            self._resume(job, recorder)
         calls = self._segments()
         if self.claim.slots <= 1:
             for number, units in calls:
@@ -194,13 +199,7 @@ class _Delivery:
 
     def _stop_waiting(self, attempt: int) -> bool:
         """Waits like `backoff` between attempts; True when the run was cancelled meanwhile."""
-        end = time.monotonic() + self.api.backoff * 2 ** (attempt - 1)
-        while (left := end - time.monotonic()) > 0:
-            if self.outbox.cancelled(self.claim.run_id):
-                self.progress.cancelled = True
-                return True
-            time.sleep(min(left, 0.5))
-        return False
+        return not self._wait(self.api.backoff * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
 
     def _index(self, units: Sequence[int]) -> np.ndarray[Any, Any]:
         """The rows of these units, in order."""
@@ -224,6 +223,8 @@ class _Delivery:
                         args=self.run.model.sink.args if self.run.model.sink else ())
         result = self.run.push.push(call, self.run.context)
         self._keep(result)
+        if result.job_ref is not None:
+            return self._follow(number, units, index, attempt, result, recorder)
         entry = Entry(number, attempt, _micros(result.started_at), _micros(result.ended_at), _plain(index),
                       "".join(map(_code, result.outcomes)), {i: o.message for i, o in enumerate(result.outcomes) if o.message})
         with self.lock:
@@ -232,7 +233,65 @@ class _Delivery:
         bad = np.isin(self.answers.codes, (codes.ERROR, codes.UNKNOWN))
         return [u for u in units if bad[self.starts[u]:self.ends[u]].any()]
 
-    def _keep(self, result: CallResult) -> None:
+    # jobs
+
+    def _follow(self, number: int, units: list[int], index: np.ndarray[Any, Any], attempt: int, result: CallResult, recorder: Recorder) -> list[int]:
+        """A call that began a job: its reference is saved, then it is polled."""
+        assert result.job_ref is not None
+        entry = Entry(number, attempt, _micros(result.started_at), _micros(result.ended_at), _plain(index), codes.JOB * len(index))
+        recorder.flush()
+        self.outbox.open_job(self.claim, entry, result.job_ref)
+        with self.lock:
+            self.answers.add(entry)
+        self._wait(min(self.api.push.poll_interval, FIRST_POLL))
+        self._poll(result.job_ref, index, number, attempt, entry.started, recorder)
+        bad = np.isin(self.answers.codes, (codes.ERROR, codes.UNKNOWN))
+        return [u for u in units if bad[self.starts[u]:self.ends[u]].any()]
+
+    def _resume(self, job: OpenJob, recorder: Recorder) -> None:
+        """A job of an earlier process or run: asked at once, or forgotten when it is too old."""
+        index = job.rows[np.isin(self.answers.codes[job.rows], (codes.NO_ANSWER, codes.JOB))]
+        if not len(index):
+            return
+        now = round(time.time() * 1_000_000)
+        entry = Entry(job.batch_number, 1, now, now, _plain(index), codes.JOB * len(index))
+        if job.age > self.api.push.job_max_age:
+            entry = replace(entry, codes=codes.UNKNOWN * len(index), messages=dict.fromkeys(range(len(index)), (
+                f"the job was still open after {self.api.push.job_max_age / 86400:g} days (push.job_max_age) and is forgotten; its rows are due again")))
+            recorder.add(entry)
+        with self.lock:
+            self.answers.add(entry)
+        if job.age <= self.api.push.job_max_age:
+            self._poll(job.ref, index, job.batch_number, 1, now, recorder)
+
+    def _poll(self, ref: dict[str, Any], index: np.ndarray[Any, Any], number: int, attempt: int, started: int, recorder: Recorder) -> None:
+        """Asks until the job has ended, poll_timeout is over or the run is cancelled; an open job keeps its rows blocked."""
+        end = time.monotonic() + self.api.push.poll_timeout
+        args = self.run.model.sink.args if self.run.model.sink else ()
+        while True:
+            result = self.run.push.poll(ref, self._rows(index), self.run.context, args=args, key_columns=list(self.run.model.key))
+            self._keep(result)
+            if result.outcomes is not None:
+                entry = Entry(number, attempt, started, _micros(result.ended_at), _plain(index), "".join(map(_code, result.outcomes)),
+                              {i: o.message for i, o in enumerate(result.outcomes) if o.message})
+                with self.lock:
+                    self.answers.add(entry)
+                recorder.add(entry)
+                return
+            if time.monotonic() + self.api.push.poll_interval > end or not self._wait(self.api.push.poll_interval):
+                return
+
+    def _wait(self, seconds: float) -> bool:
+        """Waits; False as soon as the run is cancelled."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            if self.outbox.cancelled(self.claim.run_id):
+                self.progress.cancelled = True
+                return False
+            time.sleep(min(left, 0.5))
+        return True
+
+    def _keep(self, result: CallResult | PollResult) -> None:
         """Remembers the requests, prints and times of a call."""
         with self.lock:
             self.push_seconds += (result.ended_at - result.started_at).total_seconds()
@@ -240,7 +299,7 @@ class _Delivery:
             self.log += [("print", line) for line in result.prints] + [("warning", line) for line in result.warnings]
             if self.api.api_calls == "off":
                 return
-            row_failed = any(o.kind in ("error", "reject") for o in result.outcomes)
+            row_failed = any(o.kind in ("error", "reject") for o in result.outcomes or ())
             for made in result.calls:
                 failed = row_failed or made.status is None or made.status >= 400
                 if failed or (self.api.api_calls == "all" and self.kept_good < KEPT_CALLS):

@@ -16,6 +16,17 @@ from runtime.model import Column
 
 
 @dataclass(frozen=True)
+class OpenJob:
+    """A job at the destination that was not ended when it was last asked; `rows` are indexes within the delivery."""
+
+    id: int
+    ref: dict[str, Any]
+    rows: np.ndarray[Any, Any]
+    batch_number: int
+    age: float                                  # seconds
+
+
+@dataclass(frozen=True)
 class Claim:
     """One chunk, or what waits of it, taken for delivery in one run."""
 
@@ -32,6 +43,7 @@ class Claim:
     runs_failed: np.ndarray[Any, Any] | None = None
     sealed_digest: str = ""                     # the answers are frozen: only files and close are left
     slots: int = 1
+    jobs: tuple[OpenJob, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,6 +78,9 @@ class Outbox(Protocol):
 
     def record(self, claim: Claim, entries: Sequence[Entry], *, failed_in_row: int | None) -> None:
         """Commits answers; they survive any crash from here on."""
+
+    def open_job(self, claim: Claim, entry: Entry, ref: dict[str, Any]) -> int:
+        """Saves a job's reference with the answer that says so, in one transaction, before the first poll."""
 
     def failed_in_row(self, run_id: int) -> int:
         """Failed calls of the run since the last good one, over all its workers."""
