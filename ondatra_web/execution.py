@@ -15,13 +15,16 @@ from django.utils import timezone
 from ondatra_web import facts, limits, outbox, projects
 from ondatra_web.dry_runs import DryLedger
 from ondatra_web.ledger import DatabaseLedger, set_step
-from ondatra_web.models import Answer, Delivery, Run, Sync, Workspace
+from ondatra_web.models import Answer, Delivery, ModelState, Run, Sync, Workspace
 from runtime import deliver, pipeline, spark, tracking
+from runtime.analyse import with_spark
 from runtime.deliver import DeliveryRun
 from runtime.errors import LeaseLost
 from runtime.masks import Masker
-from runtime.project import Project
+from runtime.model import Column
+from runtime.project import Analyse, Project
 from runtime.push import CallContext, PushFunction, load_push
+from runtime.sql import Translated
 from runtime.store import Store, open_store
 
 log = logging.getLogger("ondatra.execution")
@@ -41,11 +44,21 @@ class Walk:
 
 def prepare(workspace: Workspace, names: Sequence[str] = ()) -> Walk:
     """Checks everything that can be known; raises ProjectError or ConfigError before anything started."""
-    project = projects.project_of(workspace, names)
+    project = projects.project_of(workspace, names, analyse=_analyse(workspace))
     secrets = projects.secrets_of(workspace)
     pushes = {name: load_push(_folder(workspace), m.sink.function, secrets=secrets) for name, m in project.models.items() if m.sink}
     _save_syncs(workspace, project, whole=not names)
     return Walk(workspace, project, pushes)
+
+
+def _analyse(workspace: Workspace) -> Analyse:
+    """Columns of models in Spark's dialect: remembered while their SQL is the same, else from Spark itself."""
+    ask = with_spark(spark.isolated)
+
+    def analyse(name: str, translated: Translated, columns: Mapping[str, tuple[Column, ...]]) -> tuple[Column, ...] | None:
+        known = ModelState.objects.filter(workspace=workspace, name=name, sql_as_run=translated.spark_sql).first()
+        return outbox.columns_of(known.columns) if known and known.columns else ask(name, translated, columns)
+    return analyse
 
 
 def _folder(workspace: Workspace) -> Path:

@@ -189,7 +189,7 @@ class Line:
     def _frame(self, model: Model) -> tuple[DataFrame, tuple[Column, ...]]:
         """The model's result, not yet computed: its inputs and files stand as temporary views of the session."""
         from runtime.lake import LakeTable
-        from runtime.sql import spark_columns
+        from runtime.analyse import columns_of
 
         translated = self.project.translated[model.name]
         for name in self.project.inputs[model.name]:
@@ -199,7 +199,7 @@ class Line:
         for file in translated.files:
             sources.open_file(self.spark, file).createOrReplaceTempView(file.view)
         frame = self.spark.sql(translated.spark_sql)
-        return frame, translated.columns or spark_columns(frame.schema)
+        return frame, translated.columns or columns_of(frame.schema)
 
     # stage
 
