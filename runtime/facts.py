@@ -1,7 +1,6 @@
 """The fact tables beside the record files: source objects, destinations and destination objects, each one parquet file."""
 from __future__ import annotations
 
-import hashlib
 import io
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass
@@ -28,7 +27,7 @@ class SourceObject:
 
 @dataclass(frozen=True, order=True)
 class Destination:
-    """`type` is what the push function calls it: HubSpot."""
+    """`type` is `HubSpot::Connection`, `name` what the push function calls it: HubSpot."""
 
     id: int
     type: str
@@ -50,14 +49,11 @@ def object_type(destination: str, name: str) -> str:
     return f"{destination}::ObjectTypes::{name}"
 
 
-def stable_id(*parts: object) -> int:
-    """A number that is the same for the same thing in every run, without a table that hands it out; exact in JSON and in floats."""
-    return int.from_bytes(hashlib.sha256("\0".join(map(str, parts)).encode()).digest()[:8]) >> 11
-
-
-def write(store: Store, organization_id: int, sources: Iterable[SourceObject], destinations: Iterable[Destination], objects: Iterable[DestinationObject]) -> list[str]:
+def write(store: Store, organization_id: int, sources: Iterable[SourceObject], destinations: Iterable[Destination],
+          objects: Iterable[DestinationObject]) -> list[str]:
     """Replaces the three tables, whole; their URLs."""
-    found = [("source_objects", SOURCE_OBJECTS, [(s.id, "DataWarehouse::Query", s.name, s.model_id, None, None, None) for s in sorted(sources)]),
+    queries = [(s.id, "DataWarehouse::Query", s.name, s.model_id, None, None, None) for s in sorted(sources)]
+    found = [("source_objects", SOURCE_OBJECTS, queries),
              ("destinations", DESTINATIONS, [astuple(d) for d in sorted(destinations)]),
              ("destination_objects", DESTINATION_OBJECTS, [astuple(o) for o in sorted(objects)])]
     urls = []

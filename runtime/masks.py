@@ -65,14 +65,21 @@ class Scrubber:
         few._plain = few._all = [form for form in self._worth_a_look(whole) if form[0] in whole]
         return few
 
-    def __call__(self, text: str) -> str:
+    def __call__(self, text: str, *, cut: bool = False) -> str:
+        """`cut` says that the text ends early: then the beginning of a value at its end is taken away too."""
         # Stand-ins keep what was put in from being searched again: a hash may contain another value's digits.
         shown: list[str] = []
         for form, value, how in self._worth_a_look(text):
             if form in text and len(shown) < _STAND_INS:
                 text = text.replace(form, chr(_FIRST_STAND_IN + len(shown)))
                 shown.append(how(value))
+        if cut:
+            text = self._without_half(text)
         return _STAND_IN.sub(lambda m: shown[i] if (i := ord(m[0]) - _FIRST_STAND_IN) < len(shown) else m[0], text) if shown else text
+
+    def _without_half(self, text: str) -> str:
+        half = max((n for form, _, _ in self._all for n in range(1, len(form)) if text.endswith(form[:n])), default=0)
+        return f"{text[:-half]}…" if half else text
 
 
 def _longest(form: _Form) -> int:

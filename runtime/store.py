@@ -6,6 +6,7 @@ import shutil
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -94,8 +95,13 @@ class Store(ABC):
         """Writes, reads and deletes a small file. Raises StoreError that says which of them failed and why."""
         path, data = f"ondatra-check-{uuid.uuid4().hex}.txt", uuid.uuid4().hex.encode()
         self.put_new(path, data)
-        if self.get(path) != data:
-            raise StoreError(f"the store {self.url} gave other bytes back than were written")
+        try:
+            if self.get(path) != data:
+                raise StoreError(f"the store {self.url} gave other bytes back than were written")
+        except StoreError:
+            with suppress(StoreError):
+                self.delete(path)
+            raise
         self.delete(path)
         if self.exists(path):
             raise StoreError(f"the store {self.url} says that it deleted {path}, but it is still there")
@@ -130,11 +136,11 @@ class FolderStore(Store):
             temporary = self._written(place, data)
             try:
                 os.link(temporary, place)       # fails if it exists, unlike rename
+            except FileExistsError:
+                raise AlreadyThere(f"{place} exists already") from None
             finally:
                 temporary.unlink()
             _sync_folder(place.parent)
-        except FileExistsError:
-            raise AlreadyThere(f"{place} exists already") from None
         except OSError as error:
             raise self._error("written", place, error) from error
 

@@ -203,12 +203,20 @@ def record_table(info: RunInfo, batch: RecordBatch) -> pa.Table:
     changes = pa.array([r[_CHANGE] for r in rows], pa.string())
     said = _messages(info, batch, places)
     return pa.table([
-        pa.array(_identifiers(info, rows, [batch.keys[i] for i in places]), pa.string()), pa.array(payloads, pa.string()),
+        _strings(_identifiers(info, rows, [batch.keys[i] for i in places])), _strings(payloads),
         pa.array([_operation(info.kind, r[_CHANGE]) for r in rows], pa.string()), pa.array([STATUSES[k] for k in kinds[picked]], pa.string()),
-        pa.array(said, pa.string()), _moments(batch.started, picked), _moments(batch.ended, picked),
+        _strings(said), _moments(batch.started, picked), _moments(batch.ended, picked),
         *_same(info, len(rows)), pa.array([r[_ROWID] for r in rows], pa.int64()), changes, pa.array(kinds[picked], pa.string()),
         pa.array(np.asarray(batch.attempts, dtype=np.int32)[picked]), pa.array(np.asarray(batch.batch_numbers, dtype=np.int32)[picked]),
         pa.array([old.get(i) for i in places] if old else [None] * len(rows), pa.string())], schema=SCHEMA)
+
+
+def _strings(texts: Sequence[str | None]) -> pa.Array:
+    """Half a surrogate pair has no UTF-8: it is shown as \\ud800."""
+    try:
+        return pa.array(texts, pa.string())
+    except UnicodeEncodeError:
+        return pa.array([None if t is None else t.encode(errors="backslashreplace").decode() for t in texts], pa.string())
 
 
 def _moments(micros: Sequence[int], picked: np.ndarray[Any, Any]) -> pa.Array:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from django.core.management.base import CommandParser
 
@@ -50,14 +50,14 @@ class Command(RunCommand):
     def _sink(self, output: str | None) -> Iterator[BinaryIO]:
         if output:
             try:
-                file = Path(output).open("wb")
+                file = Path(output).open("wb")      # noqa: SIM115: closed below, outside of this try
             except OSError as error:
                 raise ConfigError(f"{output} cannot be written: {error.strerror}") from None
             with file:
                 yield file
             return
         sys.stdout.flush()
-        yield getattr(self.stdout, "buffer", None) or _Text(self.stdout)
+        yield cast(BinaryIO, _Text(self.stdout))
         sys.stdout.flush()
 
     def _table(self, files: Sequence[FileRef], chosen: Filter, output: str | None) -> None:

@@ -1,0 +1,137 @@
+"""Both stores keep the same promises; the S3 one against a real server."""
+from __future__ import annotations
+
+import os
+import uuid
+
+import pytest
+from seaweed import BUCKET, S3Server, running
+
+from runtime.errors import ConfigError, StoreError
+from runtime.s3 import PART_SIZE, S3Store
+from runtime.store import AlreadyThere, Credentials, FolderStore, open_store
+
+
+@pytest.fixture(scope="module")
+def s3(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("seaweed")) as server:
+        yield server
+
+
+def own(server: S3Server, access="devkey", secret="devsecret123"):
+    return Credentials(access_key=access, secret_key=secret, region="us-east-1", endpoint=server.endpoint)
+
+
+@pytest.fixture(params=["folder", "s3"])
+def store(request, tmp_path):
+    if request.param == "folder":
+        return FolderStore(tmp_path / "store")
+    server = request.getfixturevalue("s3")
+    return S3Store(BUCKET, uuid.uuid4().hex, credentials=own(server), cache_dir=tmp_path / "cache")
+
+
+def test_a_file_that_was_put_is_read_back(store):
+    store.put_new("a/b.parquet", b"one")
+    assert (store.get("a/b.parquet"), store.local("a/b.parquet").read_bytes(), store.exists("a/b.parquet")) == (b"one", b"one", True)
+
+
+def test_a_file_is_never_overwritten_by_put_new(store):
+    store.put_new("a/b.parquet", b"one")
+    with pytest.raises(AlreadyThere, match="exists already"):
+        store.put_new("a/b.parquet", b"two")
+    assert store.get("a/b.parquet") == b"one"
+
+
+def test_replace_gives_readers_the_new_file_whole(store):
+    store.replace("m/facts.parquet", b"one")
+    assert store.local("m/facts.parquet").read_bytes() == b"one"
+    store.replace("m/facts.parquet", b"two")
+    assert (store.get("m/facts.parquet"), store.local("m/facts.parquet").read_bytes()) == (b"two", b"two")
+
+
+def test_a_file_larger_than_one_part_arrives_whole(store):
+    data = os.urandom(PART_SIZE + 1_000)
+    store.put_new("big.bin", data)
+    assert store.get("big.bin") == data
+    with pytest.raises(AlreadyThere):
+        store.put_new("big.bin", data)
+
+
+def test_a_missing_file_is_an_error_that_names_it(store):
+    assert not store.exists("no/such")
+    with pytest.raises(StoreError, match="no/such cannot be read"):
+        store.get("no/such")
+
+
+def test_deleting_a_folder_removes_its_files_and_no_others(store):
+    for path in ("r/1/a", "r/1/b/c", "r/10/d"):
+        store.put_new(path, b"x")
+    assert (store.delete_prefix("r/1"), list(store.list("r"))) == (2, ["r/10/d"])
+
+
+def test_a_check_leaves_nothing_behind(store):
+    store.check()
+    assert list(store.list("")) == []
+
+
+def test_a_crash_while_writing_leaves_no_half_file(tmp_path, monkeypatch):
+    store = FolderStore(tmp_path)
+    monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        store.put_new("a.parquet", b"x")
+    assert (store.exists("a.parquet"), list(store.list(""))) == (False, [])
+
+
+def test_a_path_cannot_leave_the_folder(tmp_path):
+    with pytest.raises(StoreError, match="leads out of the store"):
+        FolderStore(tmp_path / "store").get("../secret")
+
+
+def test_a_folder_that_cannot_be_written_says_so(tmp_path):
+    (tmp_path / "store").write_text("a file where a folder should be")
+    with pytest.raises(StoreError, match="cannot be written"):
+        FolderStore(tmp_path / "store").check()
+
+
+@pytest.mark.parametrize("url", ["/data/store", "s3://", "http://x/y", "file://host/x"])
+def test_an_url_of_another_sort_is_refused(url):
+    with pytest.raises(ConfigError, match="ONDATRA_TRACKING_URL"):
+        open_store(url)
+
+
+@pytest.mark.parametrize(("bucket", "access", "secret", "said"), [
+    (BUCKET, "devkey", "wrong", "secret key does not belong"), (BUCKET, "nobody", "geheim", "access key is unknown"),
+    ("missing-bucket", "devkey", "devsecret123", "no such bucket"), (BUCKET, "rokey", "rosecret123", "not allowed to do that")])
+def test_a_check_says_why_a_bucket_cannot_be_used(s3, tmp_path, bucket, access, secret, said):
+    with pytest.raises(StoreError, match=said) as error:
+        S3Store(bucket, "p", credentials=own(s3, access, secret), cache_dir=tmp_path).check()
+    assert bucket in str(error.value) and secret not in str(error.value)
+
+
+def test_a_server_that_is_down_is_named(tmp_path):
+    store = S3Store("b", "p", credentials=Credentials("k", "s", region="us-east-1", endpoint="http://127.0.0.1:9"), cache_dir=tmp_path)
+    with pytest.raises(StoreError, match=r"127\.0\.0\.1:9 can be reached"):
+        store.get("x")
+
+
+def test_the_install_uses_the_standard_aws_variables(s3, tmp_path, monkeypatch):
+    for name, value in s3.env.items():
+        monkeypatch.setenv(name, value)
+    store = S3Store(BUCKET, uuid.uuid4().hex, cache_dir=tmp_path)
+    store.check()
+    assert store.url_of("a").startswith(f"s3://{BUCKET}/")
+
+
+def test_copies_of_s3_files_stay_within_their_bound(s3, tmp_path, monkeypatch):
+    monkeypatch.setenv("ONDATRA_STORE_CACHE_BYTES", "2500")
+    monkeypatch.setattr("runtime.s3.IN_USE_SECONDS", 0)
+    store = S3Store(BUCKET, uuid.uuid4().hex, credentials=own(s3), cache_dir=tmp_path)
+    for n in range(4):
+        store.put_new(f"{n}", bytes(1000))
+        store.local(f"{n}")
+    assert sum(p.stat().st_size for p in store.local_root().rglob("*") if p.is_file()) == 2000
+    assert store.local("0").read_bytes() == bytes(1000)
+
+
+def test_credentials_do_not_show_their_secret():
+    assert "geheim" not in repr(Credentials("key", "geheim"))
