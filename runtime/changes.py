@@ -87,43 +87,44 @@ def feed_rows(frame: DataFrame, shape: Shape) -> DataFrame:
         F.col("_commit_version").cast("bigint").alias(VERSION), F.lit(False).alias(UNKNOWN), F.lit(False).alias(BLOCKED))
 
 
-def compose(rows: DataFrame, shape: Shape, own_from: int) -> DataFrame:
-    """One net change for each unit, with its `__part`.
+def compose(rows: DataFrame, shape: Shape, own_from: int, *, small: bool = False) -> DataFrame:
+    """One net change for each unit, with its `__part`. `small` rows go through one task, without a shuffle.
 
     Rows that are sent `again` under --full say nothing new: what is newer already tells all, but it is told even if it
     leads back to the same content.
     """
-    from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    unit, together = Window.partitionBy(*shape.unit), Window.partitionBy(shape.together)
-    kind, version = F.col(CHANGE_TYPE), F.col(VERSION)
-    marked = (
-        rows.withColumn("__waits", F.max(BLOCKED).over(together))
-        .withColumn("__own", F.max(version).over(together) > own_from)
-        .filter(~F.col(BLOCKED))
-        .withColumn("__first", F.min(F.when(~F.col(AGAIN), version)).over(unit))
-        .withColumn("__last", F.max(F.when(~F.col(AGAIN), version)).over(unit))
-        .withColumn("__unsure", F.max(F.col(UNKNOWN) | F.col(AGAIN)).over(unit)))
-    real = ~F.col(AGAIN)
-    told = (
-        marked.withColumn("__is_before", real & kind.isin(*BEFORE) & (version == F.col("__first")))
-        .withColumn("__is_after", real & kind.isin(*AFTER) & (version == F.col("__last")))
-        .withColumn("__is_gone", real & (kind == "delete") & (version == F.col("__last"))))
-    content = F.col(HASH) if shape.kind == "tracked" else F.struct(H1, H2)
-    told = (
-        told.withColumn("__before", F.max("__is_before").over(unit)).withColumn("__after", F.max("__is_after").over(unit))
-        .withColumn("__same", F.lit(False) if shape.kind == "scd2" else F.coalesce(
-            F.max(F.when(F.col("__is_before"), content)).over(unit) == F.max(F.when(F.col("__is_after"), content)).over(unit), F.lit(False)))
-        .withColumn("__newest", F.max(F.when(F.col("__is_after"), F.col(ROWID))).over(unit))
-        .withColumn("__new_type", _outcome(shape.kind)))
-    kept = told.filter(F.col("__new_type").isNotNull())
+    kept = _told(rows.coalesce(1) if small else rows, shape, own_from).withColumn("__new_type", _outcome(shape.kind)).filter("__new_type IS NOT NULL")
     pair = F.col("__new_type").isin("update_preimage", "update_postimage") & F.col("__newest").isNotNull()
     renewed = kept.withColumns({
         ROWID: F.when(pair, F.col("__newest")).otherwise(F.col(ROWID)), CHANGE_TYPE: F.col("__new_type"),
         RECORD: (F.col("__new_type") != "update_preimage") & ~((F.col("__new_type") == "delete") & F.col("__after")),
         PART: _part(F.col("__new_type"), F.col("__after"), ~F.col("__own") & ~F.col("__waits"), F.col("__waits"))})
     return _with_repeated(renewed.select(*map(quoted, shape.names), *CARRIED_ALONG, PART), shape)
+
+
+def _told(rows: DataFrame, shape: Shape, own_from: int) -> DataFrame:
+    """Each row with what is known of its unit: two windows over one sort."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    unit, together = Window.partitionBy(*shape.unit), Window.partitionBy(shape.together)
+    kind, version, real = F.col(CHANGE_TYPE), F.col(VERSION), ~F.col(AGAIN) & ~F.col(BLOCKED)
+    dated = rows.withColumns({
+        "__waits": F.max(BLOCKED).over(together), "__own": F.max(version).over(together) > own_from,
+        "__first": F.min(F.when(real, version)).over(unit), "__last": F.max(F.when(real, version)).over(unit),
+        "__unsure": F.max(F.col(UNKNOWN) | F.col(AGAIN)).over(unit)})
+    sided = dated.filter(~F.col(BLOCKED)).withColumns({
+        "__is_before": real & kind.isin(*BEFORE) & (version == F.col("__first")),
+        "__is_after": real & kind.isin(*AFTER) & (version == F.col("__last")),
+        "__is_gone": real & (kind == "delete") & (version == F.col("__last"))})
+    content = F.col(HASH) if shape.kind == "tracked" else F.struct(H1, H2)
+    old, new = (F.max(F.when(F.col(side), content)).over(unit) for side in ("__is_before", "__is_after"))
+    return sided.withColumns({
+        "__before": F.max("__is_before").over(unit), "__after": F.max("__is_after").over(unit),
+        "__same": F.lit(False) if shape.kind == "scd2" else F.coalesce(old == new, F.lit(False)),       # a closed version differs by its end alone
+        "__newest": F.max(F.when(F.col("__is_after"), F.col(ROWID))).over(unit)})
 
 
 def _outcome(kind: str) -> Column:
@@ -170,10 +171,8 @@ def direct(rows: DataFrame, shape: Shape, types: Sequence[str], *, carried: bool
     from pyspark.sql import functions as F
 
     kind = F.col(CHANGE_TYPE)
-    if shape.kind == "tracked" and "delete" in types and "insert" in types:
-        has_new = F.max(kind == "insert").over(Window.partitionBy(KEY))
-    else:
-        has_new = kind != "delete"
+    mixed = shape.kind == "tracked" and {"delete", "insert"} <= set(types)          # which groups vanished, and which changed?
+    has_new = F.max(kind == "insert").over(Window.partitionBy(KEY)) if mixed else kind != "delete"
     phases = {0 if t == "delete" else CHANGES for t in types}
     one = phases.pop() + (CARRIED if carried else 0) if len(phases) == 1 else None
     part = F.lit(one) if one is not None else _part(kind, F.col("__has_new"), F.lit(carried), F.lit(False))
@@ -205,7 +204,7 @@ def again(composed: DataFrame | None, blocked: DataFrame | None, current: DataFr
     if blocked is not None:
         waits = blocked.select(shape.together).distinct().withColumn("__waits", F.lit(True))
         sent = sent.join(waits, shape.together, "left").withColumn(PART, F.col(PART) + F.when(F.col("__waits"), WAITS).otherwise(0))
-    columns = [*map(quoted, shape.names), *CARRIED_ALONG, F.col(PART).cast("int").alias(PART)]
+    columns = [*(F.col(quoted(name)) for name in shape.names), *map(F.col, CARRIED_ALONG), F.col(PART).cast("int").alias(PART)]
     sent = sent.select(*columns)
     if composed is None:
         return sent

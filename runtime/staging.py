@@ -5,12 +5,9 @@ transaction names are orphans that a sweeper removes.
 """
 from __future__ import annotations
 
-import math
-import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -35,18 +32,15 @@ from runtime.chunk_files import (
     units,
 )
 from runtime.errors import HistoryGone
+from runtime.layout import ONE_TASK, spark_path, write, write_plain
 from runtime.model import Column, Model
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Folded", "StageRequest", "Staged", "StagedChunk", "WaitingChunk", "fold", "needs_stage", "read_chunk", "read_column", "stage", "units", "write_plain"]
-
-#: Sampled rows a chunk when its bounds are drawn: sizes then differ by about one part in twenty.
-SAMPLE_A_CHUNK = 500
-#: More bounds than this make an expression that Spark no longer compiles; chunks then grow instead.
-MOST_BOUNDS = 2_000
+__all__ = ["Folded", "StageRequest", "Staged", "StagedChunk", "WaitingChunk", "fold", "needs_stage", "read_chunk", "read_column", "stage", "units",
+           "write_plain"]
 
 
 class FeedTable(Protocol):
@@ -148,7 +142,7 @@ class _Staging:
         most = feed.rows + sum(int((marks != 0).sum()) for _, marks in chosen)
         rows: DataFrame | None = None
         if chosen or len(feed.versions) > 1 or (full and feed.rows):
-            rows = changes.compose(self._all(feed, chosen), self.shape, r.own_from)
+            rows = changes.compose(self._all(feed, chosen), self.shape, r.own_from, small=most <= r.chunk_rows * ONE_TASK)
         elif feed.rows:
             (version,) = feed.versions
             rows = changes.direct(self._all(feed, []), self.shape, feed.types, carried=version <= r.own_from)
@@ -158,7 +152,7 @@ class _Staging:
             rows = changes.again(rows, self._blocked(everything=True), current, self.shape)
         if rows is None:
             return Staged(superseded=superseded)
-        return self._staged(_write(rows, self.shape, r.out_url, most, r.chunk_rows), superseded)
+        return self._staged(write(rows, self.shape, r.out_url, most, r.chunk_rows), superseded)
 
     # what there is
 
@@ -319,79 +313,4 @@ def _count(frame: DataFrame) -> dict[tuple[int, str], int]:
 def _is_gone(error: Exception) -> bool:
     text = str(error)
     return any(mark in text for mark in ("DELTA_VERSION_NOT_FOUND", "DELTA_LOG_FILE_NOT_FOUND", "DELTA_TRUNCATED_TRANSACTION_LOG", "FILE_NOT_EXIST",
-                                         "FileNotFoundException", "DELTA_VERSIONS_NOT_CONTIGUOUS"))
-
-
-# writing
-
-def spark_path(url: str) -> str:
-    """A URL as Spark's file systems spell it; Hadoop paths are not percent-encoded."""
-    parts = urlsplit(url)
-    return f"file://{unquote(parts.path)}" if parts.scheme == "file" else f"s3a://{parts.netloc}{unquote(parts.path)}"
-
-
-def write_plain(frame: DataFrame, out_url: str, rows: int, chunk_rows: int = 50_000) -> list[str]:
-    """Writes a frame of about so many rows to files of about `chunk_rows`, in no promised order; their URLs."""
-    url = f"{out_url.rstrip('/')}/{uuid.uuid4().hex}"
-    files = max(1, round(rows / chunk_rows))
-    _save(frame.coalesce(1) if files == 1 else frame.repartition(files), url)
-    return chunk_files.list_files(url)
-
-
-def _save(frame: DataFrame, url: str, *parts: str) -> None:
-    frame.write.option("compression", "zstd").option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").partitionBy(*parts).parquet(spark_path(url))
-
-
-def _write(rows: DataFrame, shape: Shape, out_url: str, most: int, chunk_rows: int) -> list[str]:
-    """Files of about `chunk_rows` in delivery order, in a folder for each part. A unit is never cut over two files."""
-    from pyspark.sql import functions as F
-
-    url = f"{out_url.rstrip('/')}/{uuid.uuid4().hex}"
-    rank = F.when(F.col(CHANGE_TYPE) == "delete", 0).when(F.col(CHANGE_TYPE) == "update_preimage", 1).when(
-        F.col(CHANGE_TYPE) == "update_postimage", 2).otherwise(3)
-    if most <= chunk_rows * 1.5:
-        laid = rows.coalesce(1)
-    else:
-        number, files = _file_numbers(rows, shape, most, chunk_rows)
-        laid = rows.withColumn("__file", number).repartitionById(files, "__file").drop("__file")
-    laid = laid.withColumns({"part": F.col(changes.PART), "__rank": rank})
-    laid = laid.sortWithinPartitions("part", *map(changes.quoted, shape.order), "__rank", ROWID)
-    _save(laid.select(*map(changes.quoted, shape.names), *changes.CARRIED_ALONG, "part"), url, "part")
-    return chunk_files.list_files(url)
-
-
-def _file_numbers(rows: DataFrame, shape: Shape, most: int, chunk_rows: int) -> tuple[SparkColumn, int]:
-    """The number of each row's file, by ranges of the key or row id drawn from a sample of narrow rows; and how many there are."""
-    from pyspark.sql import functions as F
-
-    share = min(1.0, SAMPLE_A_CHUNK / chunk_rows)
-    sample = rows.select(F.col(changes.PART), F.col(shape.together)).sample(share, seed=1).toArrow()
-    part, key = sample.column(0).to_numpy(), sample.column(1)
-    number: SparkColumn = F.lit(0)
-    files = 0
-    for value in np.unique(part).tolist():
-        bounds = _bounds(key.filter(pa.array(part == value)), math.ceil(share * chunk_rows))
-        number = F.when(F.col(changes.PART) == value, F.lit(files) + _range_number(F.col(shape.together), bounds)).otherwise(number)
-        files += len(bounds) + 1
-    return number.cast("int"), max(files, 1)
-
-
-def _bounds(sample: Any, a_chunk: int) -> list[Any]:
-    """Keys at which a new file begins."""
-    chunks = min(MOST_BOUNDS, round(len(sample) / a_chunk))
-    if chunks < 2:
-        return []
-    ordered = np.sort(sample.to_numpy()) if pa.types.is_integer(sample.type) else np.array(sorted(sample.to_pylist(), key=lambda k: k.encode()), dtype=object)
-    picked = [ordered[len(ordered) * i // chunks] for i in range(1, chunks)]
-    return [b.item() if isinstance(b, np.generic) else b for i, b in enumerate(picked) if i == 0 or b != picked[i - 1]]
-
-
-def _range_number(key: SparkColumn, bounds: list[Any], first: int = 0) -> SparkColumn:
-    """How many bounds are not above the key, by halving."""
-    from pyspark.sql import functions as F
-
-    if not bounds:
-        return F.lit(first)
-    middle = len(bounds) // 2
-    return F.when(key < F.lit(bounds[middle]), _range_number(key, bounds[:middle], first)).otherwise(
-        _range_number(key, bounds[middle + 1:], first + middle + 1))
+                                         "FileNotFoundException", "DELTA_VERSIONS_NOT_CONTIGUOUS", "DELTA_NO_RECREATABLE_HISTORY_FOUND"))

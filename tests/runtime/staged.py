@@ -65,8 +65,8 @@ class Lake:
                     SELECT id, n, __ondatra_h1, __ondatra_h2, __ondatra_key, true FROM {self.table.sql} WHERE id IN ({vanished})) s
                 ON t.__ondatra_key = s.__ondatra_key WHEN MATCHED AND s.gone THEN DELETE
                 WHEN MATCHED THEN UPDATE SET n = s.n, __ondatra_h1 = s.__ondatra_h1, __ondatra_h2 = s.__ondatra_h2
-                WHEN NOT MATCHED THEN INSERT (id, n, __ondatra_h1, __ondatra_h2, __ondatra_key) VALUES (s.id, s.n, s.__ondatra_h1, s.__ondatra_h2, s.__ondatra_key)
-                """)
+                WHEN NOT MATCHED THEN INSERT (id, n, __ondatra_h1, __ondatra_h2, __ondatra_key)
+                VALUES (s.id, s.n, s.__ondatra_h1, s.__ondatra_h2, s.__ondatra_key)""")
         elif self.kind == "scd2":
             now = self.version + 1
             self.spark.sql(f"""
@@ -87,7 +87,8 @@ class Lake:
     def overwrite(self, *rows: tuple[str, str]) -> None:
         """All rows anew, as kind table does it."""
         self._new(rows)
-        self.spark.sql(f"INSERT OVERWRITE {self.table.sql} (id, n, __ondatra_h1, __ondatra_h2) SELECT id, n, __ondatra_h1, __ondatra_h2 FROM new_rows ORDER BY id")
+        names = "id, n, __ondatra_h1, __ondatra_h2"
+        self.spark.sql(f"INSERT OVERWRITE {self.table.sql} ({names}) SELECT {names} FROM new_rows ORDER BY id")
 
     def stage(self, mark: int | None, *waiting: WaitingChunk, own_from: int | None = None, **more: Any) -> Staged:
         self.runs += 1

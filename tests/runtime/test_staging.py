@@ -119,11 +119,12 @@ def test_a_large_table_keeps_deletes_and_inserts_in_files_of_their_own(spark: An
 
 def test_types_survive_the_file(spark: Any, tmp_path: Path) -> None:
     lake = Lake(spark, tmp_path, "append")
-    spark.sql(f"""ALTER TABLE {lake.table.sql} ADD COLUMNS (at TIMESTAMP, ntz TIMESTAMP_NTZ, day DATE, price DECIMAL(38, 2), tags ARRAY<STRING>,
+    spark.sql(f"ALTER TABLE {lake.table.sql} SET TBLPROPERTIES ('delta.feature.timestampNtz' = 'supported')")
+    spark.sql(f"""ALTER TABLE {lake.table.sql} ADD COLUMNS (at TIMESTAMP_LTZ, ntz TIMESTAMP_NTZ, day DATE, price DECIMAL(38, 2), tags ARRAY<STRING>,
                   owner STRUCT<name: STRING, age: INT>, `odd name, ünd so` BINARY)""")
     spark.sql(f"""INSERT INTO {lake.table.sql} (id, n, at, ntz, day, price, tags, owner, `odd name, ünd so`) VALUES ('a', 'b',
-                  TIMESTAMP '2026-01-15 08:09:10.123456Z', TIMESTAMP_NTZ '1500-01-15 08:09:10', DATE '2026-01-15', 12345678901234567890.25, array('x', NULL),
-                  named_struct('name', 'z', 'age', 3), X'00FF')""")
+                  TIMESTAMP_LTZ '2026-01-15 08:09:10.123456Z', TIMESTAMP_NTZ '1500-01-15 08:09:10', DATE '2026-01-15', 12345678901234567890.25,
+                  array('x', NULL), named_struct('name', 'z', 'age', 3), X'00FF')""")
     (chunk,) = lake.stage(None).chunks
     (row,) = read_chunk(chunk.url, None).select(["at", "ntz", "day", "price", "tags", "owner", "odd name, ünd so"]).to_pylist()
     assert row == {"at": datetime(2026, 1, 15, 8, 9, 10, 123456, UTC), "ntz": datetime(1500, 1, 15, 8, 9, 10), "day": date(2026, 1, 15),
@@ -298,7 +299,7 @@ def test_lost_history_is_said(spark: Any, tmp_path: Path) -> None:
     lake.insert(("a", "1"))
     mark = lake.version
     lake.change([("a", "2")])
-    for file in (tmp_path / "table" / "_change_data").rglob("*.parquet"):
+    for file in (tmp_path / "table").rglob("cdc-*.parquet"):
         file.unlink()
     with pytest.raises(HistoryGone, match="sync.out since version"):
         lake.stage(mark)
