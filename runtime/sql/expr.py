@@ -1,0 +1,336 @@
+"""Expressions: DuckDB's parse tree in, Spark text with DuckDB's type out."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from . import casts, texts, windows
+from .casts import E, common
+from .functions import registry
+from .gate import GateError, Node, template, walk
+from .model import Refused
+from .scope import Lambda, Scope, children, parts, where
+from .texts import string
+from .types import BOOLEAN, INTEGER, JSON, NULL, VARCHAR, Type, UnknownType, name_quoted, parse, spark_type
+
+if TYPE_CHECKING:
+    from .query import Queries
+
+COMPARE = {"COMPARE_EQUAL": "=", "COMPARE_NOTEQUAL": "<>", "COMPARE_LESSTHAN": "<", "COMPARE_GREATERTHAN": ">", "COMPARE_LESSTHANOREQUALTO": "<=",
+           "COMPARE_GREATERTHANOREQUALTO": ">=", "COMPARE_NOT_DISTINCT_FROM": "<=>", "COMPARE_DISTINCT_FROM": "<=>"}
+VOLATILE_NAMES = {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp", "today"}
+
+
+class Expressions:
+    """Writes the expressions of one scope."""
+
+    def __init__(self, queries: Queries, scope: Scope) -> None:
+        self.queries = queries
+        self.scope = scope
+        self.unnested: dict[int, E] = {}
+        self._writers: dict[str, Callable[[Node], E]] = {
+            "CONSTANT": self.constant_node, "COLUMN_REF": self.column, "COMPARISON": self.comparison, "CONJUNCTION": self.conjunction,
+            "OPERATOR": self.operator, "CASE": self.case, "CAST": self.cast_node, "BETWEEN": self.between, "SUBQUERY": self.subquery, "POSITIONAL_REFERENCE": self.positional,
+            "FUNCTION": self.function, "WINDOW": lambda n: windows.write(self, n), "LAMBDA": self.arrow}
+
+    def write(self, node: Node) -> E:
+        try:
+            if id(node) in self.unnested:
+                return self.unnested[id(node)]
+            if node["class"] not in ("CONSTANT", "COLUMN_REF") and self.is_constant(node):
+                return self.folded(node)
+            if node["class"] not in self._writers:
+                raise Refused(node["class"].replace("_", " ").lower(), where(node))
+            return self._writers[node["class"]](node)
+        except UnknownType as error:
+            raise Refused(f"a value of type {error}", where(node)) from None
+        except Refused as refusal:
+            if refusal.where is None:
+                refusal.where = where(node)
+            raise
+
+    def type(self, node: Node) -> Type:
+        return self.scope.type(node)
+
+    def cast(self, e: E, to: Type, node: Node, try_: bool = False) -> E:
+        try:
+            return casts.cast(e, to, try_, where(node))
+        except UnknownType as error:
+            raise Refused(f"a value of type {error}", where(node)) from None
+
+    def condition(self, node: Node) -> str:
+        """A node that must be true or false."""
+        return self.cast(self.write(node), BOOLEAN, node).text
+
+    # ---- constants: DuckDB itself computes them
+
+    def is_constant(self, node: Node, names: frozenset[str] = frozenset()) -> bool:
+        kind = node["class"]
+        if kind in ("SUBQUERY", "WINDOW", "STAR", "PARAMETER", "DEFAULT", "POSITIONAL_REFERENCE"):
+            return False
+        if kind == "COLUMN_REF":
+            return node["column_names"][0].lower() in names
+        if kind == "LAMBDA" and node.get("syntax_type") != "SINGLE_ARROW":
+            return self.is_constant(node["expr"], names | set(lambda_params(node)))
+        if kind == "FUNCTION" and (node["function_name"] not in self.scope.gate.foldable | registry.FOLDABLE_MACROS or node["function_name"] in registry.UNFOLDABLE):
+            return False
+        return all(self.is_constant(c, names) for c in children(node) if c["class"] != "TYPE")
+
+    def folded(self, node: Node) -> E:
+        kind = self.type(node)
+        select = {**template(), "from_table": _EMPTY, "aggregate_handling": "STANDARD_HANDLING"}
+        try:
+            if kind.name == "INTERVAL":
+                return E("", kind, self.interval_parts(node, select))
+            if kind.name == "TIMESTAMPTZ":
+                text = self.scope.gate.value(_to_text(node), select)
+                return E(f"CAST(NULL AS {spark_type(kind)})" if text is None else f"CAST({string(text + ':00')} AS TIMESTAMP)", kind)
+            value = self.scope.gate.value(node, select)
+        except GateError as error:
+            raise Refused(f"this constant: {error.message.splitlines()[0]}", where(node), hint=False) from None
+        if any(t.name == "TIMESTAMPTZ" for t in kind.args):
+            raise Refused(f"a constant of type {kind}", where(node))
+        return E(texts.literal(value, kind), kind)
+
+    def interval_parts(self, node: Node, select: Node) -> tuple[tuple[str, str], ...]:
+        inner = self.scope.gate.text({**select, "select_list": [{**node, "alias": "v"}]})
+        (months, days, micros), = self.scope.gate.run(
+            f"SELECT date_part('year', v) * 12 + date_part('month', v), date_part('day', v), date_part('hour', v) * 3600000000 + "
+            f"date_part('minute', v) * 60000000 + date_part('microsecond', v) FROM ({inner})")
+        if months is None:
+            raise Refused("an INTERVAL that is NULL", where(node))
+        return tuple((unit, str(int(n))) for unit, n in (("MONTH", months), ("DAY", days), ("MICROSECOND", micros)) if n)
+
+    def constant(self, node: Node, what: str) -> Any:
+        """The Python value of an argument that must be constant."""
+        if node["class"] == "CONSTANT" or self.is_constant(node):
+            try:
+                return self.scope.gate.value(node, {**template(), "from_table": _EMPTY, "aggregate_handling": "STANDARD_HANDLING"})
+            except GateError as error:
+                raise Refused(f"{what}: {error.message}", where(node)) from None
+        raise Refused(f"{what} that is not a constant", where(node))
+
+    def constant_node(self, node: Node) -> E:
+        literal = node["literal"]
+        kind, text = literal["kind"], literal.get("text")
+        if kind == "NULL":
+            return E("NULL", NULL)
+        if kind == "STRING":
+            return E(string(text or ""), VARCHAR)
+        if kind == "BOOLEAN":
+            return E(str(text).lower(), BOOLEAN)
+        if kind == "INTEGER" and str(text).isdigit() and int(text) < 2**31:
+            return E(str(text), INTEGER)
+        return self.folded(node)
+
+    # ---- columns and operators
+
+    def column(self, node: Node) -> E:
+        names = node["column_names"]
+        found = self.scope.resolve(names)
+        if found is None:
+            if len(names) == 1 and names[0].lower() in VOLATILE_NAMES:
+                return registry.write(self, names[0].lower(), [], node)
+            raise Refused(f"the name {'.'.join(names)}", where(node))
+        text, kind, rest, _ = found
+        for name in rest:
+            text, kind = self.field(E(text, kind), name, node)
+        return E(text, kind)
+
+    def positional(self, node: Node) -> E:
+        """#1: the first column of FROM."""
+        columns = [(s, n, t) for s in self.scope.sources for n, t in s.columns]
+        source, name, kind = columns[int(node["index"]) - 1]
+        return E(f"{name_quoted(source.alias)}.{name_quoted(name)}", kind)
+
+    def field(self, e: E, name: str, node: Node) -> tuple[str, Type]:
+        if e.type.name == "STRUCT":
+            for field, kind in zip(e.type.fields, e.type.args, strict=True):
+                if field.lower() == name.lower():
+                    return f"{e.text}.{name_quoted(field)}", kind
+        raise Refused(f".{name} of a value of type {e.type}", where(node))
+
+    def both(self, left: Node, right: Node, node: Node) -> tuple[E, E]:
+        """Two sides of a comparison in their common type; a constant text takes the other side's type."""
+        a, b = self.write(left), self.write(right)
+        if a.type == b.type:
+            return a, b
+        for one, other, source in ((a, b, left), (b, a, right)):
+            if one.type.name == "VARCHAR" and source["class"] == "CONSTANT" and other.type.name not in ("VARCHAR", "JSON", "NULL", "STRUCT", "LIST", "MAP"):
+                spelt = self.folded(_cast(source, other.type)) if other.type.name != "NULL" else one
+                return (spelt, other) if one is a else (other, spelt)
+        if {a.type.name, b.type.name} == {"JSON", "VARCHAR"}:
+            return E(a.text, VARCHAR), E(b.text, VARCHAR)
+        kind = common(a.type, b.type)
+        if kind is None:
+            raise Refused(f"a comparison of {a.type} with {b.type} (cast one of them)", where(node), hint=False)
+        if kind.letter in "id" and a.type.is_numeric and b.type.is_numeric:
+            return a, b
+        return self.cast(a, kind, left), self.cast(b, kind, right)
+
+    def comparison(self, node: Node) -> E:
+        a, b = self.both(node["left"], node["right"], node)
+        return E(self.compared(node["type"], a, b, node), BOOLEAN)
+
+    def compared(self, operator: str, a: E, b: E, node: Node) -> str:
+        if operator not in COMPARE:
+            raise Refused(operator, where(node))
+        letter = a.type.letter
+        if letter in "?mv" or letter in "lr" and COMPARE[operator] not in ("=", "<>", "<=>"):
+            raise Refused(f"{COMPARE[operator]} between values of type {a.type}", where(node))
+        text = f"({a.text} {COMPARE[operator]} {b.text})"
+        return f"(NOT {text})" if operator == "COMPARE_DISTINCT_FROM" else text
+
+    def conjunction(self, node: Node) -> E:
+        word = " AND " if node["type"] == "CONJUNCTION_AND" else " OR "
+        return E("(" + word.join(self.condition(c) for c in node["children"]) + ")", BOOLEAN)
+
+    def between(self, node: Node) -> E:
+        low, high = self.both(node["input"], node["lower"], node), self.both(node["input"], node["upper"], node)
+        return E(f"({self.compared('COMPARE_GREATERTHANOREQUALTO', *low, node)} AND {self.compared('COMPARE_LESSTHANOREQUALTO', *high, node)})", BOOLEAN)
+
+    def case(self, node: Node) -> E:
+        kind = self.type(node)
+        out = ["CASE"]
+        for check in node["case_checks"]:
+            then = self.cast(self.write(check["then_expr"]), kind, check["then_expr"]).text
+            out.append(f"WHEN {self.condition(check['when_expr'])} THEN {then}")
+        out.append(f"ELSE {self.cast(self.write(node['else_expr']), kind, node['else_expr']).text} END")
+        return E(" ".join(out), kind)
+
+    def cast_node(self, node: Node) -> E:
+        inner = self.write(node["child"])
+        return self.cast(inner, self.type(node), node, bool(node.get("try_cast")))
+
+    def operator(self, node: Node) -> E:
+        kind, items = node["type"], node["children"]
+        if kind == "OPERATOR_NOT":
+            return E(f"(NOT {self.condition(items[0])})", BOOLEAN)
+        if kind in ("OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL"):
+            return E(f"({self.write(items[0]).text} IS {'NOT ' if 'NOT' in kind else ''}NULL)", BOOLEAN)
+        if kind == "OPERATOR_COALESCE":
+            to = self.type(node)
+            return E("coalesce(" + ", ".join(self.cast(self.write(c), to, c).text for c in items) + ")", to)
+        if kind in ("COMPARE_IN", "COMPARE_NOT_IN"):
+            return self.within(node, items, kind)
+        if kind == "OPERATOR_TRY":
+            return registry.tried(self, items[0], node)
+        names = {"ARRAY_EXTRACT": "array_extract", "ARRAY_SLICE": "array_slice", "STRUCT_EXTRACT": "struct_extract", "ARRAY_CONSTRUCTOR": "list_value",
+                 "OPERATOR_NULLIF": "nullif"}
+        if kind in names:
+            return registry.write(self, names[kind], items, node)
+        raise Refused(kind.replace("OPERATOR_", "").replace("_", " "), where(node))
+
+    def within(self, node: Node, items: list[Node], kind: str) -> E:
+        texts_, head = [], ""
+        for item in items[1:]:
+            a, b = self.both(items[0], item, node)
+            if a.type.letter in "?mvlr":
+                raise Refused(f"IN over values of type {a.type}", where(node))
+            head = head or a.text
+            if a.text != head:
+                raise Refused("IN over values of several types", where(node), hint=False)
+            texts_.append(b.text)
+        return E(f"({head} {'NOT IN' if kind == 'COMPARE_NOT_IN' else 'IN'} ({', '.join(texts_)}))", BOOLEAN)
+
+    def subquery(self, node: Node) -> E:
+        kind, inner = node["subquery_type"], node["subquery"]["node"]
+        text, columns = self.queries.write(inner, self.scope)
+        if kind in ("EXISTS", "NOT_EXISTS"):
+            return E(f"({'NOT ' if kind == 'NOT_EXISTS' else ''}EXISTS ({text}))", BOOLEAN)
+        if len(columns) != 1:
+            raise Refused("a subquery of several columns as a value", where(node))
+        if kind == "SCALAR":
+            return E(f"({text})", columns[0][1])
+        if kind == "ANY" and node["comparison_type"] == "COMPARE_EQUAL":
+            left = self.write(node["child"])
+            if left.type != columns[0][1] and (left.type.letter, columns[0][1].letter) != ("i", "i"):
+                raise Refused(f"{left.type} IN (SELECT {columns[0][1]})", where(node), hint=False)
+            return E(f"({left.text} IN ({text}))", BOOLEAN)
+        raise Refused(f"a comparison with {kind} (subquery)", where(node))
+
+    def arrow(self, node: Node) -> E:
+        """`a -> b` outside a list function: JSON extraction."""
+        return registry.write(self, "->", [node["lhs"], node["expr"]], node)
+
+    def function(self, node: Node) -> E:
+        return registry.function(self, node)
+
+    # ---- lambdas, unnest and series
+
+    def lambda_(self, node: Node, over: Node, kinds: list[Type]) -> tuple[str, E]:
+        """Spark's lambda for DuckDB's: the text `(a, b) -> body` and the body."""
+        if node["class"] != "LAMBDA":
+            raise Refused("a list function without a lambda", where(node))
+        params = lambda_params(node)
+        if len(params) > len(kinds):
+            raise Refused("a lambda with so many parameters", where(node))
+        spark = [f"l{len(self.scope.lambdas)}_{p}" for p in range(len(params))]
+        self.scope.lambdas.append(Lambda(over, params, kinds[:len(params)], spark))
+        try:
+            body = self.write(node["expr"])
+        finally:
+            self.scope.lambdas.pop()
+        return (spark[0] if len(spark) == 1 else "(" + ", ".join(spark) + ")") + " -> ", body
+
+    def unnest_all(self, projections: list[Node], source: str, node: Node) -> str:
+        """FROM with the unnest()s of a select list: several go in step, as DuckDB's do, the shorter ones filled with NULL."""
+        found = [n for p in projections for n in parts(p) if n["class"] == "FUNCTION" and n["function_name"] in ("unnest", "unlist")]
+        if not found:
+            return source
+        if self.scope.grouped or any(len(n["arguments"]) != 1 for n in found):
+            raise Refused("unnest() with options or with GROUP BY", where(found[0]), hint=False)
+        inner = [self.write(n["arguments"][0]["expression"]) for n in found]
+        for e in inner:
+            if e.type.name != "LIST":
+                raise Refused(f"unnest({e.type})", where(found[0]), hint=False)
+        if len(found) == 1:
+            self.unnested[id(found[0])] = E("__x.__v", inner[0].type.element)
+            arrays = inner[0].text
+        else:
+            for i, (n, e) in enumerate(zip(found, inner, strict=True)):
+                self.unnested[id(n)] = E(f"__x.__v.`{i}`", e.type.element)
+            arrays = zipped(inner)
+        return f"{source or '(SELECT 1) AS __one'} LATERAL VIEW explode({arrays}) __x AS __v"
+
+    def projection(self, node: Node) -> E:
+        return self.write(node)
+
+    def series(self, name: str, arguments: list[Node], node: Node) -> tuple[str, Type]:
+        """range() and generate_series() as an array."""
+        return registry.series(self, name, arguments, node)
+
+
+def zipped(lists: list[E]) -> str:
+    """Several lists as one of structs `0`, `1`…, as long as the longest."""
+    size = "greatest(" + ", ".join(f"coalesce(size({e.text}), 0)" for e in lists) + ")"
+    fields = ", ".join(f"'{i}', try_element_at({e.text}, zi)" for i, e in enumerate(lists))
+    return f"transform(CASE WHEN {size} > 0 THEN sequence(1, {size}) ELSE CAST(array() AS ARRAY<INT>) END, zi -> named_struct({fields}))"
+
+
+def lambda_params(node: Node) -> list[str]:
+    lhs = node["lhs"]
+    if lhs["class"] == "COLUMN_REF":
+        return [lhs["column_names"][0].lower()]
+    return [a["expression"]["column_names"][0].lower() for a in lhs["arguments"]]
+
+
+def _cast(node: Node, kind: Type) -> Node:
+    return {**_cast_template(str(kind)), "child": {**node, "alias": ""}}
+
+
+def _to_text(node: Node) -> Node:
+    return _cast(node, VARCHAR)
+
+
+def _cast_template(kind: str) -> Node:
+    from .gate import gate
+    if kind not in _CASTS:
+        _CASTS[kind] = gate().parse(f"SELECT CAST(1 AS {kind})")["node"]["select_list"][0]
+    return _CASTS[kind]
+
+
+_CASTS: dict[str, Node] = {}
+_EMPTY: Node = {"type": "EMPTY", "alias": "", "sample": None, "query_location": 18446744073709551615, "query_location_length": 0}
+
+__all__ = ["E", "Expressions", "JSON", "lambda_params", "parse", "string", "walk"]

@@ -1,0 +1,146 @@
+"""DuckDB itself: the parser, the binder over empty tables and the evaluator of constants.
+
+One in-memory connection a process. It never sees data: only types, file headers (see files.py) and constants of the SQL.
+"""
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import duckdb
+
+from runtime.model import Column
+
+from . import types
+from .model import SqlProblems
+from .types import Type
+
+Node = dict[str, Any]
+NOWHERE = 18446744073709551615
+lock = threading.RLock()
+
+
+class GateError(Exception):
+    """DuckDB's refusal: its message without the excerpt, and the line it names (None if it names none)."""
+
+    def __init__(self, text: str) -> None:
+        lines = re.findall(r"^LINE (\d+): ", text, re.M)
+        self.line = int(lines[-1]) if lines else None
+        message = re.split(r"\n+LINE \d+: ", text)[0].strip()
+        self.message = re.sub(r"^(Binder|Parser|Catalog|Invalid Input|IO|Conversion|Not implemented) Error: ", "", message)
+        super().__init__(self.message)
+
+
+class Gate:
+    def __init__(self) -> None:
+        self.con = duckdb.connect(":memory:", config={"threads": 1, "autoinstall_known_extensions": "false", "autoload_known_extensions": "false"})
+        self.con.execute("SET TimeZone = 'UTC'; SET python_enable_replacements = false; SET max_expression_depth = 2000; CREATE SCHEMA __files")
+        self._tables: dict[str, tuple[Column, ...]] = {}
+        self._schemas = {"main", "__files"}
+        self._described: dict[str, list[tuple[str, Type]]] = {}
+        rows = self.con.execute("SELECT function_name, function_type, stability FROM duckdb_functions()").fetchall()
+        self.aggregates = {n for n, t, _ in rows if t == "aggregate"} | {"json_group_array", "json_group_object", "json_group_structure", "count_star"}
+        self.foldable = {n for n, t, s in rows if t == "scalar"} - {n for n, t, s in rows if t == "scalar" and s != "CONSISTENT"}
+
+    def run(self, sql: str, *args: object) -> list[tuple[Any, ...]]:
+        try:
+            return self.con.execute(sql, list(args)).fetchall()
+        except duckdb.Error as error:
+            raise GateError(str(error)) from None
+
+    def parse(self, sql: str) -> Node:
+        """The only statement of `sql`; SqlProblems for none, two, or a syntax error."""
+        answer = json.loads(self.run("SELECT json_serialize_sql(?::VARCHAR)", sql)[0][0])
+        if answer["error"]:
+            at = int(answer.get("position") or 0)
+            raise SqlProblems([(line_of(sql, at), answer["error_message"].replace("Only SELECT statements can be serialized to json!", _ONLY_SELECT))])
+        if len(answer["statements"]) != 1:
+            found = len(answer["statements"])
+            second = answer["statements"][1]["node"] if found > 1 else None
+            line = line_of(sql, first_offset(second)) if second else 1
+            raise SqlProblems([(line, f"a model is exactly one SELECT; {'none was found' if not found else f'{found} statements were found'}")])
+        statement: Node = answer["statements"][0]
+        return statement
+
+    def text(self, node: Node) -> str:
+        """DuckDB's own spelling of a query node."""
+        statement = {"error": False, "statements": [{"node": node, "named_param_map": []}]}
+        return str(self.run("SELECT json_deserialize_sql(?::JSON)", json.dumps(statement))[0][0])
+
+    def describe(self, sql: str) -> list[tuple[str, Type]]:
+        if sql not in self._described:
+            rows = self.run("DESCRIBE " + sql)
+            if len(self._described) > 20_000:
+                self._described.clear()
+            self._described[sql] = [(r[0], types.parse(r[1])) for r in rows]
+        return self._described[sql]
+
+    def value(self, node: Node, select: Node) -> Any:
+        """The value of a constant expression, as Python has it."""
+        return self.run(self.text({**select, "select_list": [node]}))[0][0]
+
+    def ensure(self, tables: Mapping[str, tuple[Column, ...]]) -> None:
+        """Makes an empty table for each name `schema.table`."""
+        for name, columns in tables.items():
+            if self._tables.get(name) == columns:
+                continue
+            *schemas, table = name.split(".")
+            if len(schemas) > 1 and f"@{schemas[0]}" not in self._schemas:
+                self.run(f"ATTACH ':memory:' AS {quoted(schemas[0])}")
+                self._schemas.add(f"@{schemas[0]}")
+            path = ".".join(map(quoted, schemas))
+            if ".".join(schemas) not in self._schemas:
+                self.run(f"CREATE SCHEMA IF NOT EXISTS {path}")
+                self._schemas.add(".".join(schemas))
+            body = ", ".join(f"{quoted(c.name)} {c.duckdb_type}" for c in columns)
+            self.run(f"CREATE OR REPLACE TABLE {path}.{quoted(table)} ({body})")
+            self._tables[name] = columns
+            self._described.clear()
+
+
+_ONLY_SELECT = "a model is exactly one SELECT (a PIVOT needs its values: PIVOT … ON column IN (…))"
+
+
+@cache
+def gate() -> Gate:
+    return Gate()
+
+
+@cache
+def template() -> Node:
+    """A SELECT … FROM a, (SELECT 1) q as DuckDB serializes it: the stuff that probes are made of."""
+    node: Node = gate().parse("SELECT q.* FROM a, (SELECT 1) q GROUP BY ALL")["node"]
+    return node
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def line_of(sql: str, offset: int | None) -> int:
+    """The line of a byte offset."""
+    if offset is None or offset >= NOWHERE:
+        return 1
+    return sql.encode()[:offset].count(b"\n") + 1
+
+
+def first_offset(node: Any) -> int | None:
+    """The smallest place in the text that a node or its parts name."""
+    found = [n["query_location"] for n in walk(node) if n.get("query_location", NOWHERE) < NOWHERE]
+    return min(found, default=None)
+
+
+def walk(node: Any) -> Any:
+    """Every dict below a node, itself first."""
+    if isinstance(node, dict):
+        yield node
+        for child in node.values():
+            if isinstance(child, dict | list):
+                yield from walk(child)
+    elif isinstance(node, list):
+        for child in node:
+            yield from walk(child)

@@ -1,0 +1,56 @@
+"""What goes in and out of a translation."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from runtime.errors import OndatraError
+from runtime.model import Column
+
+
+@dataclass(frozen=True)
+class TableRef:
+    """A table that the SQL reads: lower case, `schema.table` (or `connection.schema.table`), with its line in the SQL text."""
+
+    name: str
+    line: int
+
+
+@dataclass(frozen=True)
+class FileRead:
+    """One file function of the SQL. `options` are DuckDB's; `columns` what DuckDB found or was told."""
+
+    view: str
+    format: str                                 # csv, parquet, json, delta
+    paths: tuple[str, ...]                      # absolute, globs unexpanded
+    options: tuple[tuple[str, Any], ...]
+    columns: tuple[Column, ...]
+    function: str = ""
+    root: str = field(default="", compare=False)   # the project folder, for paths as the SQL spelt them
+
+
+@dataclass(frozen=True)
+class Translated:
+    spark_sql: str
+    columns: tuple[Column, ...] | None
+    files: tuple[FileRead, ...]
+    tables: tuple[str, ...]
+    volatile: bool
+    ordered: bool
+
+
+class SqlProblems(OndatraError):
+    """Everything that is wrong with one SQL text; lines count from 1 within that text."""
+
+    def __init__(self, problems: Sequence[tuple[int, str]]) -> None:
+        self.problems = list(problems)
+        super().__init__("\n".join(f"line {line}: {message}" for line, message in self.problems))
+
+
+class Refused(Exception):
+    """A construct that is not translated. `where` is an offset in the text, or None when only the statement is known."""
+
+    def __init__(self, construct: str, where: int | None = None, hint: bool = True) -> None:
+        self.construct, self.where, self.hint = construct, where, hint
+        super().__init__(construct)

@@ -1,0 +1,357 @@
+"""Query nodes: SELECT, set operations, CTEs. Every projection is written out under the name and type DuckDB gives it."""
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from .expr import E, Expressions
+from .gate import Gate, GateError, Node, walk
+from .model import Refused
+from .scope import Columns, Scope, parts, same, where
+from .source import Sources, deduplicated
+from .stars import expand
+from .types import Type, name_quoted
+
+Lookup = Callable[[list[str]], tuple[str, Columns]]
+SETS = {"UNION": "UNION", "UNION_BY_NAME": "UNION", "EXCEPT": "EXCEPT", "INTERSECT": "INTERSECT"}
+
+
+@dataclass
+class Select:
+    """One SELECT while it is written."""
+
+    names: list[str]
+    texts: list[str]
+    types: list[Type]
+    source: str = ""
+    where: str = ""
+    group: str = ""
+    having: str = ""
+    qualify: str = ""
+    distinct: bool = False
+    distinct_on: list[str] = field(default_factory=list)
+    order: list[tuple[int | str, str]] = field(default_factory=list)       # ordinal or text, direction
+    limit: str = ""
+
+
+class Queries:
+    def __init__(self, gate: Gate, tables: Lookup) -> None:
+        self.gate = gate
+        self.tables = tables
+        self.sources = Sources(self)
+        self._count = 0
+
+    def number(self) -> int:
+        self._count += 1
+        return self._count
+
+    def expressions(self, scope: Scope) -> Expressions:
+        return Expressions(self, scope)
+
+    def write(self, node: Node, parent: Scope | None, around: Scope | None = None) -> tuple[str, Columns]:
+        """Spark text and columns of a query node. `around` lends its CTEs, `parent` also its columns."""
+        above = around or parent
+        scope = Scope(self.gate, parent, list(above.ctes) if above else [], dict(above.tables) if above else {})
+        head = self.ctes(node, scope)
+        if node["type"] == "SELECT_NODE":
+            text, columns = self.select(node, scope)
+        elif node["type"] == "SET_OPERATION_NODE":
+            text, columns = self.set_operation(node, scope)
+        else:
+            raise Refused(node["type"].removesuffix("_NODE").replace("_", " ").lower(), _first(node))
+        return head + text, columns
+
+    def ctes(self, node: Node, scope: Scope) -> str:
+        """The WITH of a query node; its tables are added to the scope."""
+        written, recursive = [], False
+        for entry in node["cte_map"]["map"]:
+            name, body = entry["key"].lower(), entry["value"]["query_node"]
+            aliases = entry["value"].get("aliases") or []
+            if name in scope.tables:
+                raise Refused(f"two CTEs named {name}", _first(body), hint=False)
+            if body["type"] == "RECURSIVE_CTE_NODE":
+                text, columns = self.recursive(entry, scope, aliases)
+                recursive = True
+            else:
+                text, columns = self.write(body, scope.parent, scope)
+            columns = deduplicated(columns)
+            columns = [(n, t) for n, (_, t) in zip(aliases, columns, strict=False)] + columns[len(aliases):]
+            scope.ctes.append(entry)
+            scope.tables[name] = columns
+            written.append(f"{name_quoted(name)}(" + ", ".join(name_quoted(n) for n, _ in columns) + f") AS ({text})")
+        return f"WITH {'RECURSIVE ' if recursive else ''}" + ", ".join(written) + " " if written else ""
+
+    def recursive(self, entry: Node, scope: Scope, aliases: list[str]) -> tuple[str, Columns]:
+        body, name = entry["value"]["query_node"], entry["key"].lower()
+        if not body["union_all"]:
+            raise Refused("a recursive CTE with UNION (UNION ALL is supported)", _first(body))
+        if body.get("key_targets"):
+            raise Refused("USING KEY", _first(body))
+        select = {**copy.deepcopy(body["left"]), "cte_map": {"map": []}}
+        left, columns = self.write(select, scope.parent, scope)
+        inner = Scope(self.gate, scope.parent, [*scope.ctes, entry], {**scope.tables})
+        inner.tables[name] = [(n, t) for n, (_, t) in zip(aliases, columns, strict=False)] + columns[len(aliases):]
+        right, found = self.write(body["right"], scope.parent, inner)
+        return f"{left} UNION ALL {self.shaped(right, found, columns, body)}", columns
+
+    def select(self, node: Node, scope: Scope) -> tuple[str, Columns]:
+        if node.get("sample"):
+            raise Refused("USING SAMPLE", _first(node), hint=False)
+        source = self.sources.read(node["from_table"], scope)
+        try:
+            described = scope.probe_nested_or(self.described(node, scope))
+        except GateError as error:
+            raise Refused(f"this SELECT, which DuckDB does not describe alone ({error.message.splitlines()[0]})", _first(node)) from None
+        projections = expand(node["select_list"], scope)
+        if len(projections) != len(described):
+            raise Refused("this form of * or COLUMNS()", _first(node))
+        aliases: dict[str, Node] = {}
+        for at, item in enumerate(projections):
+            item = substitute(item, aliases, scope)
+            projections[at] = item
+            if item.get("alias"):
+                aliases.setdefault(item["alias"].lower(), {**item, "alias": ""})
+        clauses = {k: substitute(node[k], aliases, scope) if node.get(k) else None for k in ("where_clause", "having", "qualify")}
+        groups = self.groups(node, projections, aliases, scope)
+        scope.grouped = bool(groups) or any(scope.has_aggregate(p) for p in projections) or clauses["having"] is not None
+        scope.groups, scope.group_sets = groups, node["group_sets"] if node["group_expressions"] else [list(range(len(groups)))] if groups else []
+        nodes = [p for root in [*projections, *groups, *filter(None, clauses.values())] for p in parts(root)]
+        scope.prime(nodes, scope.grouped)
+        writer = self.expressions(scope)
+        out = Select([n for n, _ in described], [], [t for _, t in described], source)
+        out.source = writer.unnest_all(projections, out.source, node)
+        for item, (_, kind) in zip(projections, described, strict=True):
+            out.texts.append(writer.cast(writer.projection(item), kind, item).text)
+        if clauses["where_clause"]:
+            out.where = writer.condition(clauses["where_clause"])
+        if scope.grouped and groups:
+            out.group = self.grouping(groups, node, writer)
+        if clauses["having"]:
+            out.having = writer.condition(clauses["having"])
+        if clauses["qualify"]:
+            out.qualify = writer.condition(clauses["qualify"])
+        self.modifiers(node, out, projections, aliases, scope, writer)
+        return assembled(out), list(zip(out.names, out.types, strict=True))
+
+    def described(self, node: Node, scope: Scope) -> Node:
+        return {**node, "cte_map": {"map": scope.ctes}}
+
+    def groups(self, node: Node, projections: list[Node], aliases: Mapping[str, Node], scope: Scope) -> list[Node]:
+        if node["aggregate_handling"] == "FORCE_AGGREGATES":
+            return [{**p, "alias": ""} for p in projections if not scope.has_aggregate(p) and p["class"] != "CONSTANT"]
+        out = []
+        for group in node["group_expressions"]:
+            at = position(group)
+            if at is not None:
+                group = {**projections[at - 1], "alias": ""}
+            else:
+                group = substitute(group, aliases, scope)
+            if group["class"] == "CONSTANT":
+                raise Refused("GROUP BY a constant", where(group), hint=False)
+            out.append(group)
+        return out
+
+    def grouping(self, groups: list[Node], node: Node, writer: Expressions) -> str:
+        texts = [writer.write(g).text for g in groups]
+        sets = node["group_sets"] if node["group_expressions"] else []
+        if len(sets) <= 1:
+            return ", ".join(texts)
+        return "GROUPING SETS (" + ", ".join("(" + ", ".join(texts[i] for i in one) + ")" for one in sets) + ")"
+
+    def modifiers(self, node: Node, out: Select, projections: list[Node], aliases: Mapping[str, Node], scope: Scope, writer: Expressions) -> None:
+        for modifier in node["modifiers"]:
+            if modifier["type"] == "DISTINCT_MODIFIER":
+                targets = modifier.get("distinct_on_targets") or []
+                out.distinct = not targets
+                for target in targets:
+                    at = position(target)
+                    out.distinct_on.append(out.texts[at - 1] if at else writer.write(substitute(target, aliases, scope)).text)
+            elif modifier["type"] == "ORDER_MODIFIER":
+                for order in modifier["orders"]:
+                    out.order += self.order(order, out, projections, aliases, scope, writer)
+            elif modifier["type"] == "LIMIT_MODIFIER":
+                out.limit = self.limit(modifier, writer)
+            else:
+                raise Refused(modifier["type"].replace("_", " "), _first(node))
+
+    def order(self, order: Node, out: Select, projections: list[Node], aliases: Mapping[str, Node], scope: Scope,
+              writer: Expressions) -> list[tuple[int | str, str]]:
+        way, item = direction(order), order["expression"]
+        if item["class"] == "STAR":
+            return [(i, way) for i in range(1, len(out.names) + 1)]
+        at = position(item)
+        if at is None and item["class"] == "COLUMN_REF" and len(item["column_names"]) == 1:
+            low = [n.lower() for n in out.names]
+            name = item["column_names"][0].lower()
+            at = low.index(name) + 1 if name in low else None
+        if at is None:
+            item = substitute(item, {k: v for k, v in aliases.items()}, scope, aliases_first=True)
+            at = next((i for i, p in enumerate(projections, 1) if same(p, item)), None)
+        if at is not None:
+            sortable(out.types[at - 1], item)
+            return [(at, way)]
+        if item["class"] == "CONSTANT":
+            return []
+        scope.prime(parts(item), scope.grouped)
+        written = writer.write(item)
+        sortable(written.type, item)
+        return [(written.text, way)]
+
+    def limit(self, modifier: Node, writer: Expressions) -> str:
+        if modifier["limit_type"] != "ROW_COUNT":
+            raise Refused("LIMIT n%", where(modifier["limit"]), hint=False)
+        text = ""
+        for key, word in (("limit", "LIMIT"), ("offset", "OFFSET")):
+            if modifier.get(key):
+                value = writer.write(modifier[key])
+                if not value.text.rstrip("L").isdigit():
+                    raise Refused(f"{word} with an expression", where(modifier[key]), hint=False)
+                text += f" {word} {value.text.rstrip('L')}"
+        return text
+
+    def set_operation(self, node: Node, scope: Scope) -> tuple[str, Columns]:
+        kind = node["setop_type"]
+        if kind not in SETS:
+            raise Refused(kind.replace("_", " "), _first(node))
+        try:
+            columns = scope.probe_nested_or({**node, "cte_map": {"map": scope.ctes}})
+        except GateError as error:
+            raise Refused(f"this set operation ({error.message})", _first(node)) from None
+        pieces = []
+        for child in node["children"]:
+            text, found = self.write(child, scope.parent, scope)
+            if kind == "UNION_BY_NAME":
+                text, found = self.by_name(text, found, columns)
+            pieces.append(self.shaped(text, found, columns, child))
+        word = f" {SETS[kind]}{' ALL' if node.get('setop_all') else ''} "
+        text = word.join(pieces)
+        out = Select([n for n, _ in columns], [], [t for _, t in columns])
+        writer = self.expressions(scope)
+        for modifier in node["modifiers"]:
+            if modifier["type"] == "DISTINCT_MODIFIER" and not modifier.get("distinct_on_targets"):
+                continue            # plain UNION carries it
+            self.set_modifier(modifier, out, writer)
+        if out.order or out.limit:
+            text = f"SELECT * FROM ({text}) AS __u{ordering(out)}{out.limit}"
+        return text, columns
+
+    def set_modifier(self, modifier: Node, out: Select, writer: Expressions) -> None:
+        if modifier["type"] == "LIMIT_MODIFIER":
+            out.limit = self.limit(modifier, writer)
+        elif modifier["type"] == "ORDER_MODIFIER":
+            for order in modifier["orders"]:
+                item, low = order["expression"], [n.lower() for n in out.names]
+                at = position(item)
+                if item["class"] == "STAR":
+                    out.order += [(i, direction(order)) for i in range(1, len(low) + 1)]
+                    continue
+                if at is None and item["class"] == "COLUMN_REF" and item["column_names"][-1].lower() in low:
+                    at = low.index(item["column_names"][-1].lower()) + 1
+                if at is None:
+                    raise Refused("ORDER BY an expression after UNION, EXCEPT or INTERSECT", where(item), hint=False)
+                sortable(out.types[at - 1], item)
+                out.order.append((at, direction(order)))
+        else:
+            raise Refused(modifier["type"].replace("_", " "), None)
+
+    def by_name(self, text: str, found: Columns, columns: Columns) -> tuple[str, Columns]:
+        have = {n.lower(): (n, t) for n, t in found}
+        picked = [have.get(n.lower()) for n, _ in columns]
+        texts = [f"{name_quoted(p[0])} AS {name_quoted(n)}" if p else f"NULL AS {name_quoted(n)}" for p, (n, _) in zip(picked, columns, strict=True)]
+        shaped = [(n, p[1] if p else Type("NULL")) for p, (n, _) in zip(picked, columns, strict=True)]
+        return f"SELECT {', '.join(texts)} FROM ({text}) AS __n", shaped
+
+    def shaped(self, text: str, found: Columns, wanted: Columns, node: Node) -> str:
+        """The query in parentheses, its columns cast to the common types where they differ."""
+        if [t for _, t in found] == [t for _, t in wanted]:
+            return f"({text})"
+        names = [f"c{i}" for i in range(len(found))]
+        writer = self.expressions(Scope(self.gate))
+        texts = [writer.cast(E(f"__x.{n}", t), w, node).text + f" AS {name_quoted(label)}"
+                 for n, (_, t), (label, w) in zip(names, found, wanted, strict=True)]
+        return f"(SELECT {', '.join(texts)} FROM ({text}) AS __x({', '.join(names)}))"
+
+
+def assembled(s: Select) -> str:
+    """The text of one SELECT; ORDER BY keys that are not projected, QUALIFY and DISTINCT ON need a query around it."""
+    source = (f" FROM {s.source}" if s.source else "") + (f" WHERE {s.where}" if s.where else "") + (f" GROUP BY {s.group}" if s.group else "") + (
+        f" HAVING {s.having}" if s.having else "")
+    names = [name_quoted(n) for n in s.names]
+    hidden = [(t, w) for t, w in s.order if isinstance(t, str)]
+    if not (s.qualify or s.distinct_on or hidden):
+        word = "SELECT DISTINCT" if s.distinct else "SELECT"
+        items = ", ".join(f"{t} AS {n}" for t, n in zip(s.texts, names, strict=True))
+        return f"{word} {items}{source}{ordering(s)}{s.limit}"
+    if s.distinct:
+        raise Refused("DISTINCT with QUALIFY or with ORDER BY a column that is not selected", None, hint=False)
+    inner = [f"c{i}" for i in range(len(names))]
+    items = [f"{t} AS {n}" for t, n in zip(s.texts, inner, strict=True)]
+    keys, condition = [], ""
+    for i, (text, way) in enumerate(s.order):
+        if isinstance(text, str):
+            items.append(f"{text} AS __o{i}")
+        keys.append(f"__o{i} {way}" if isinstance(text, str) else f"{inner[text - 1]} {way}")
+    if s.qualify:
+        items.append(f"{s.qualify} AS __keep")
+        condition = " WHERE __keep"
+    if s.distinct_on:
+        if s.qualify or s.group:
+            raise Refused("DISTINCT ON with QUALIFY or GROUP BY", None, hint=False)
+        by = ", ".join(f"{s.texts[t - 1] if isinstance(t, int) else t} {w}" for t, w in s.order) or ", ".join(s.distinct_on)
+        items.append(f"row_number() OVER (PARTITION BY {', '.join(s.distinct_on)} ORDER BY {by}) = 1 AS __keep")
+        condition = " WHERE __keep"
+    order = " ORDER BY " + ", ".join(keys) if keys else ""
+    picked = ", ".join(f"{c} AS {n}" for c, n in zip(inner, names, strict=True))
+    return f"SELECT {picked} FROM (SELECT {', '.join(items)}{source}) AS __i{condition}{order}{s.limit}"
+
+
+def ordering(s: Select) -> str:
+    return " ORDER BY " + ", ".join(f"{t} {w}" for t, w in s.order) if s.order else ""
+
+
+def direction(order: Node) -> str:
+    """DuckDB's defaults: ascending, NULLs last either way."""
+    down = order["type"] == "DESCENDING"
+    return f"{'DESC' if down else 'ASC'} NULLS {'FIRST' if order['null_order'] == 'ORDERS_NULLS_FIRST' or order['null_order'] == 'NULLS_FIRST' else 'LAST'}"
+
+
+def sortable(kind: Type, node: Node) -> None:
+    if kind.letter in "?mv":
+        raise Refused(f"ORDER BY a value of type {kind}", where(node))
+
+
+def position(node: Node) -> int | None:
+    """The number in ORDER BY 2, GROUP BY 1 or #1."""
+    if node["class"] == "CONSTANT" and node["literal"]["kind"] == "INTEGER":
+        return int(node["literal"]["text"])
+    if node["class"] == "POSITIONAL_REFERENCE":
+        return int(node["index"])
+    return None
+
+
+def substitute(node: Node, aliases: Mapping[str, Node], scope: Scope, aliases_first: bool = False) -> Node:
+    """The expression with the select list's aliases replaced by what they stand for; columns win unless told otherwise."""
+    if not aliases:
+        return node
+    if node.get("class") == "COLUMN_REF":
+        name = node["column_names"][0].lower()
+        if name in aliases and len(node["column_names"]) == 1 and (aliases_first or not scope.owns(name)):
+            return {**copy.deepcopy(aliases[name]), "alias": node.get("alias", "")}
+        return node
+    if node.get("class") == "SUBQUERY" or node.get("class") == "LAMBDA" and node.get("syntax_type") != "SINGLE_ARROW":
+        return node
+    out = {}
+    for key, value in node.items():
+        if isinstance(value, dict) and key != "type_expr":
+            out[key] = substitute(value, aliases, scope, aliases_first)
+        elif isinstance(value, list):
+            out[key] = [substitute(v, aliases, scope, aliases_first) if isinstance(v, dict) else v for v in value]
+        else:
+            out[key] = value
+    return out
+
+
+def _first(node: Node) -> int | None:
+    found = [n["query_location"] for n in walk(node) if isinstance(n.get("query_location"), int) and n["query_location"] < 2**62]
+    return min(found, default=None)

@@ -1,0 +1,241 @@
+"""Names and types: what a column reference means, and the type DuckDB gives to any part of an expression.
+
+Types are never guessed. A part is put into the select list of a probe over the same FROM and DuckDB describes it; a part
+that it cannot describe is refused.
+"""
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import types
+from .gate import Gate, GateError, Node, template, walk
+from .model import Refused
+from .types import Type, name_quoted
+
+Columns = list[tuple[str, Type]]
+
+
+@dataclass
+class Source:
+    """One item of FROM: its name in the SQL, its columns, and those hidden behind a USING."""
+
+    alias: str
+    columns: Columns
+    schema: str = ""
+    hidden: frozenset[str] = frozenset()
+
+
+@dataclass
+class Lambda:
+    """A list function whose lambda is being written: enough to give its inner parts a type."""
+
+    over: Node
+    params: list[str]
+    types: list[Type]
+    spark: list[str]
+
+
+@dataclass
+class Scope:
+    """The names that one SELECT sees; `parent` is the query around it."""
+
+    gate: Gate
+    parent: Scope | None = None
+    ctes: list[Node] = field(default_factory=list)
+    tables: dict[str, Columns] = field(default_factory=dict)      # CTE name -> its columns
+    sources: list[Source] = field(default_factory=list)
+    merged: dict[str, Type] = field(default_factory=dict)        # USING columns
+    from_ast: Node | None = None
+    grouped: bool = False
+    groups: list[Node] = field(default_factory=list)
+    group_sets: list[list[int]] = field(default_factory=list)
+    lambdas: list[Lambda] = field(default_factory=list)
+    known: dict[int, Type] = field(default_factory=dict)
+    kept: list[Node] = field(default_factory=list)                # nodes whose id() is a key of `known`
+
+    def resolve(self, names: Sequence[str]) -> tuple[str, Type, list[str], Scope] | None:
+        """Spark text, type, remaining struct fields and the scope of a column reference."""
+        low = [n.lower() for n in names]
+        for frame in reversed(self.lambdas):
+            if low[0] in frame.params:
+                at = frame.params.index(low[0])
+                return frame.spark[at], frame.types[at], list(names[1:]), self
+        for skip in (2, 1, 0):
+            if len(low) <= skip:
+                continue
+            for source in self.sources:
+                if skip == 0 and low[0] in self.merged:
+                    return name_quoted(low[0]), self.merged[low[0]], list(names[1:]), self
+                if (skip == 1 and low[0] != source.alias.lower()) or (skip == 2 and (low[0], low[1]) != (source.schema, source.alias.lower())):
+                    continue
+                for name, kind in source.columns:
+                    if name.lower() == low[skip] and not (skip == 0 and name.lower() in source.hidden):
+                        return f"{name_quoted(source.alias)}.{name_quoted(name)}", kind, list(names[skip + 1:]), self
+        return self.parent.resolve(names) if self.parent else None
+
+    def owns(self, name: str) -> bool:
+        """Whether an unqualified name is a column of this FROM (and not of a query around it)."""
+        found = self.resolve([name])
+        return found is not None and found[3] is self
+
+    def probe(self, select: list[Node], grouped: bool = False) -> Columns:
+        """DuckDB's description of a select list over this FROM."""
+        node = self.select(select, grouped)
+        try:
+            return self.gate.describe(self.gate.text(node))
+        except GateError:
+            if self.parent is None or self.parent.from_ast is None:
+                raise
+        return self.parent.probe_nested(node)
+
+    def select(self, select: list[Node], grouped: bool = False) -> Node:
+        node = copy.copy(template())
+        node.update(select_list=select, from_table=self.from_ast or _EMPTY, cte_map={"map": self.ctes}, aggregate_handling="STANDARD_HANDLING")
+        if grouped:
+            node.update(group_expressions=self.groups, group_sets=self.group_sets)
+        return node
+
+    def probe_nested(self, node: Node) -> Columns:
+        """Describes a query node that refers to this scope's columns: as a lateral subquery of it."""
+        base = template()
+        join = copy.copy(base["from_table"])
+        lateral = copy.deepcopy(join["right"])
+        lateral["subquery"]["node"] = node
+        lateral["alias"] = "__q"
+        join.update(left=self.from_ast or _EMPTY, right=lateral)
+        outer = copy.copy(base)
+        star = copy.deepcopy(base["select_list"][0])
+        star["relation_name"] = "__q"
+        outer.update(select_list=[star], from_table=join, cte_map={"map": self.ctes}, aggregate_handling="STANDARD_HANDLING")
+        try:
+            return self.gate.describe(self.gate.text(outer))
+        except GateError:
+            if self.parent is None or self.parent.from_ast is None:
+                raise
+        return self.parent.probe_nested(outer)
+
+    def probe_nested_or(self, node: Node) -> Columns:
+        """Describes a whole query node, alone or inside what it refers to."""
+        try:
+            return self.gate.describe(self.gate.text(node))
+        except GateError:
+            if self.parent is None or self.parent.from_ast is None:
+                raise
+        return self.parent.probe_nested(node)
+
+    def prime(self, nodes: list[Node], aggregates: bool) -> None:
+        """Types of many parts in one or two probes; what fails is tried alone when it is asked for."""
+        parts = [n for n in nodes if "class" in n and n["class"] not in ("LAMBDA", "STAR", "TYPE", "COLUMN_REF")]
+        plain, grouped = [], []
+        for part in parts:
+            (grouped if aggregates and self.has_aggregate(part) else plain).append(part)
+        for bunch, by_group in ((plain, False), (grouped, True)):
+            if not bunch:
+                continue
+            try:
+                found = self.probe([bare(n) for n in bunch], by_group)
+            except GateError:
+                continue
+            if len(found) == len(bunch):
+                for node, (_, kind) in zip(bunch, found, strict=True):
+                    self.known[id(node)] = kind
+                self.kept += bunch
+
+    def has_aggregate(self, node: Node) -> bool:
+        """Whether an aggregate of this query level stands below the node."""
+        if node.get("class") == "SUBQUERY":
+            return False
+        if node.get("class") == "FUNCTION" and node["function_name"] in self.gate.aggregates:
+            return True
+        return any(self.has_aggregate(child) for child in children(node))
+
+    def type(self, node: Node) -> Type:
+        """The type DuckDB gives to this part."""
+        if node.get("class") == "COLUMN_REF":
+            found = self.resolve(node["column_names"])
+            if found and not found[2]:
+                return found[1]
+        if id(node) not in self.known:
+            part, depth = bare(node), 0
+            for frame in reversed(self.lambdas):
+                part, depth = _transform(frame.over, frame.params, part), depth + 1
+            try:
+                kind = self.probe([part], self.grouped and self.has_aggregate(node))[0][1]
+            except GateError as error:
+                raise Refused(f"this expression, whose type DuckDB does not tell ({error.message.splitlines()[0]})", where(node)) from None
+            for _ in range(depth):
+                kind = kind.element
+            self.known[id(node)] = kind
+            self.kept.append(node)
+        return self.known[id(node)]
+
+
+def children(node: Node) -> list[Node]:
+    """The expressions directly below an expression (a subquery's own query excluded)."""
+    out = []
+    for key, value in node.items():
+        if key in ("subquery", "type_expr"):
+            continue
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, dict):
+                out += [item] if "class" in item else children(item)
+    return out
+
+
+def parts(node: Node) -> list[Node]:
+    """The node and every expression below it that has a type of its own; lambda bodies and subqueries are left out."""
+    out = [node]
+    for child in children(node):
+        if child["class"] not in ("LAMBDA", "STAR", "TYPE") or child.get("syntax_type") == "SINGLE_ARROW":
+            out += parts(child)
+    return out
+
+
+def where(node: Node) -> int | None:
+    """Where in the text an expression begins, as near as its parts know."""
+    at = [n["query_location"] for n in walk(node) if isinstance(n.get("query_location"), int) and n["query_location"] < 2**62]
+    own = node.get("query_location", 2**63)
+    return own if own < 2**62 else min(at, default=None)
+
+
+def bare(node: Node) -> Node:
+    return {**node, "alias": ""} if node.get("alias") else node
+
+
+def call(name: str, *arguments: Node) -> Node:
+    """A plain function call as DuckDB serializes one."""
+    return {"class": "FUNCTION", "type": "FUNCTION", "alias": "", "query_location": 18446744073709551615, "query_location_length": 0, "function_name": name,
+            "schema": "", "filter": None, "order_bys": {"type": "ORDER_MODIFIER", "orders": []}, "distinct": False, "is_operator": False,
+            "export_state": False, "catalog": "", "arguments": [{"name": "", "expression": a} for a in arguments], "qualified_name": {"path": [name]}}
+
+
+def column(*names: str) -> Node:
+    return {"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": "", "query_location": 18446744073709551615, "query_location_length": 0,
+            "column_names": list(names)}
+
+
+def _transform(over: Node, params: list[str], body: Node) -> Node:
+    lhs = column(params[0]) if len(params) == 1 else call("row", *map(column, params))
+    arrow: dict[str, Any] = {"class": "LAMBDA", "type": "LAMBDA", "alias": "", "query_location": 18446744073709551615, "query_location_length": 0,
+                             "lhs": lhs, "expr": body, "syntax_type": "LAMBDA_KEYWORD"}
+    return call("list_transform", over, arrow)
+
+
+def same(a: Node, b: Node) -> bool:
+    """Whether two expressions are the same text, wherever they stand."""
+    return json.dumps(_plain(a), sort_keys=True).lower() == json.dumps(_plain(b), sort_keys=True).lower()
+
+
+def _plain(node: Any) -> Any:
+    if isinstance(node, dict):
+        return {k: _plain(v) for k, v in node.items() if k not in ("query_location", "query_location_length", "alias")}
+    return [_plain(v) for v in node] if isinstance(node, list) else node
+
+
+_EMPTY: Node = {"type": "EMPTY", "alias": "", "sample": None, "query_location": 18446744073709551615, "query_location_length": 0}
+
+__all__ = ["Columns", "Lambda", "Scope", "Source", "bare", "call", "children", "column", "parts", "same", "types", "where"]

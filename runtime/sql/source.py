@@ -1,0 +1,251 @@
+"""FROM: tables, subqueries, joins, VALUES and table functions."""
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from . import types
+from .expr import Expressions, string
+from .gate import GateError, Node, template
+from .model import Refused
+from .scope import Columns, Scope, Source, column, where
+from .types import INTEGER, Type, name_quoted, spark_type
+
+if TYPE_CHECKING:
+    from .query import Queries
+
+
+@dataclass
+class Item:
+    """A piece of FROM as Spark text, and the names it brings."""
+
+    text: str
+    sources: list[Source]
+
+
+JOINS = {"INNER": "JOIN", "LEFT": "LEFT JOIN", "RIGHT": "RIGHT JOIN", "FULL": "FULL JOIN", "SEMI": "LEFT SEMI JOIN", "ANTI": "LEFT ANTI JOIN"}
+
+
+class Sources:
+    """Writes FROM items; `queries` writes what stands in parentheses."""
+
+    def __init__(self, queries: Queries) -> None:
+        self.queries = queries
+
+    def read(self, node: Node, scope: Scope) -> str:
+        """Fills the scope's sources; the text after FROM ("" for none)."""
+        if node["type"] == "EMPTY":
+            scope.from_ast = node
+            return ""
+        item = self.item(node, scope)
+        scope.from_ast = node
+        return item.text
+
+    def item(self, node: Node, scope: Scope) -> Item:
+        if node.get("sample"):
+            raise Refused("USING SAMPLE / TABLESAMPLE", where(node), hint=False)
+        writers: dict[str, Callable[[Node, Scope], Item]] = {
+            "BASE_TABLE": self.table, "SUBQUERY": self.subquery, "JOIN": self.join, "TABLE_FUNCTION": self.function,
+            "EXPRESSION_LIST": self.values, "PIVOT": self.pivot}
+        if node["type"] not in writers:
+            raise Refused(f"{node['type'].replace('_', ' ').lower()} in FROM", where(node))
+        item = writers[node["type"]](node, scope)
+        scope.sources += [s for s in item.sources if s not in scope.sources]
+        return item
+
+    def named(self, text: str, columns: Columns, node: Node, default: str, schema: str = "") -> Item:
+        """An item under the alias that the SQL gives it, its columns renamed if the alias says so."""
+        alias = node.get("alias") or default
+        renamed = node.get("column_name_alias") or []
+        if renamed:
+            columns = [(n, t) for n, (_, t) in zip(renamed, columns, strict=False)] + columns[len(renamed):]
+            text += f" AS {name_quoted(alias)}(" + ", ".join(name_quoted(n) for n, _ in columns) + ")"
+        else:
+            text += f" AS {name_quoted(alias)}"
+        if len({n.lower() for n, _ in columns}) != len(columns):
+            raise Refused("two columns of one name in a subquery", where(node), hint=False)
+        return Item(text, [Source(alias, columns, schema)])
+
+    def table(self, node: Node, scope: Scope) -> Item:
+        if node.get("at_clause"):
+            raise Refused("AT (…)", where(node))
+        path = node["qualified_name"]["path"]
+        if len(path) == 1 and path[0].lower() in scope.tables:
+            return self.named(name_quoted(path[0].lower()), scope.tables[path[0].lower()], node, path[0])
+        view, columns = self.queries.tables(path)
+        return self.named(name_quoted(view), columns, node, path[-1], path[-2].lower() if len(path) > 1 else "main")
+
+    def subquery(self, node: Node, scope: Scope) -> Item:
+        inner = node["subquery"]["node"]
+        lateral = ""
+        parent: Scope | None = None
+        if scope.from_ast is not None or scope.parent is not None:
+            lateral, parent = self.lateral(inner, scope)
+        text, columns = self.queries.write(inner, parent, scope)
+        columns = deduplicated(columns)
+        default = "unnamed_subquery"
+        if not node.get("alias"):
+            default = f"__s{self.queries.number()}"
+        return self.named(f"{lateral}({text})", columns, node, default)
+
+    def lateral(self, inner: Node, scope: Scope) -> tuple[str, Scope | None]:
+        """Whether a subquery refers to what stands left of it: DuckDB does not bind it alone then."""
+        alone = {**inner, "cte_map": {"map": scope.ctes + inner["cte_map"]["map"]}}
+        try:
+            self.queries.gate.describe(self.queries.gate.text(alone))
+        except GateError:
+            return ("LATERAL ", scope) if scope.from_ast is not None else ("", scope.parent)
+        return "", None
+
+    def join(self, node: Node, scope: Scope) -> Item:
+        kind, ref = node["join_type"], node["ref_type"]
+        if ref not in ("REGULAR", "CROSS", "ASOF", "NATURAL") or kind not in JOINS:
+            raise Refused(f"{ref if ref != 'REGULAR' else kind} JOIN", where(node))
+        left = self.item(node["left"], scope)
+        side = Scope(scope.gate, scope.parent, scope.ctes, scope.tables, list(scope.sources), dict(scope.merged), node["left"])
+        right = self.item(node["right"], side)
+        using = list(node.get("using_columns") or [])
+        if ref == "NATURAL":
+            names = {n.lower() for s in left.sources for n, _ in s.columns}
+            using = [n for s in right.sources for n, _ in s.columns if n.lower() in names]
+        if ref == "ASOF":
+            return self.asof(node, left, right, scope)
+        sources = left.sources if kind in ("SEMI", "ANTI") else left.sources + right.sources
+        if ref == "CROSS":
+            return Item(f"{left.text} CROSS JOIN {right.text}", sources)
+        if using:
+            return self.using(using, node, left, right, scope)
+        if node["condition"] is None:
+            raise Refused("a join without a condition", where(node))
+        both = Scope(scope.gate, scope.parent, scope.ctes, scope.tables, left.sources + right.sources, dict(scope.merged), _inner(node))
+        condition = self.queries.expressions(both).condition(node["condition"])
+        return Item(f"{left.text} {JOINS[kind]} {right.text} ON {condition}", sources)
+
+    def using(self, using: list[str], node: Node, left: Item, right: Item, scope: Scope) -> Item:
+        """USING: the columns become one; both sides must have one type, so that nothing is compared as something else."""
+        low = frozenset(n.lower() for n in using)
+        for name in low:
+            kinds = [t for s in (*left.sources, *right.sources) for n, t in s.columns if n.lower() == name]
+            if len({k.letter if k.letter == "i" else str(k) for k in kinds}) > 1:
+                raise Refused(f"USING ({name}) over columns of types {' and '.join(map(str, kinds))}", where(node), hint=False)
+            scope.merged[name] = kinds[0]
+        kind = node["join_type"]
+        text = f"{left.text} {JOINS[kind]} {right.text} USING (" + ", ".join(map(name_quoted, using)) + ")"
+        if kind in ("SEMI", "ANTI"):
+            for name in low:
+                del scope.merged[name]
+            return Item(text, left.sources)
+        for source in right.sources:
+            source.hidden = source.hidden | low
+        return Item(text, left.sources + right.sources)
+
+    def asof(self, node: Node, left: Item, right: Item, scope: Scope) -> Item:
+        """ASOF JOIN: for each left row the nearest right row, as a lateral query with LIMIT 1."""
+        if node["join_type"] not in ("INNER", "LEFT") or node.get("using_columns") or len(right.sources) != 1 or node["condition"] is None:
+            raise Refused("this form of ASOF JOIN", where(node))
+        both = Scope(scope.gate, scope.parent, scope.ctes, scope.tables, left.sources + right.sources, dict(scope.merged), _inner(node))
+        conditions = node["condition"]["children"] if node["condition"]["type"] == "CONJUNCTION_AND" else [node["condition"]]
+        unequal = [c for c in conditions if c["type"] in _NEAREST]
+        if len(unequal) != 1 or any(c["class"] != "COMPARISON" for c in conditions):
+            raise Refused("an ASOF JOIN without exactly one inequality", where(node))
+        mine = right.sources[0]
+        below = unequal[0]["type"] in ("COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO")
+        key = unequal[0]["right"]
+        if not _only_of(key, mine, both):
+            key, below = unequal[0]["left"], not below
+        if not _only_of(key, mine, both):
+            raise Refused("an ASOF JOIN whose inequality does not compare a column of the right table", where(node))
+        writer = self.queries.expressions(both)
+        on = " AND ".join(writer.condition(c) for c in conditions)
+        columns = ", ".join(f"{name_quoted(mine.alias)}.{name_quoted(n)}" for n, _ in mine.columns)
+        order = f"{writer.write(key).text} {'DESC' if below else 'ASC'}"
+        join = "LEFT JOIN" if node["join_type"] == "LEFT" else "JOIN"
+        text = f"{left.text} {join} LATERAL (SELECT {columns} FROM {right.text} WHERE {on} ORDER BY {order} LIMIT 1) AS {name_quoted(mine.alias)} ON true"
+        return Item(text, left.sources + right.sources)
+
+    def values(self, node: Node, scope: Scope) -> Item:
+        """VALUES: every column gets the type DuckDB finds for it."""
+        select = copy.copy(template())
+        star = copy.deepcopy(select["select_list"][0])
+        star["relation_name"] = ""
+        select.update(select_list=[star], from_table={**node, "column_name_alias": []}, aggregate_handling="STANDARD_HANDLING")
+        kinds = scope.gate.describe(scope.gate.text(select))
+        writer = self.queries.expressions(Scope(scope.gate, scope.parent, scope.ctes, scope.tables))
+        rows = []
+        for row in node["values"]:
+            cells = [writer.cast(writer.write(cell), kind, cell).text for cell, (_, kind) in zip(row, kinds, strict=True)]
+            rows.append("(" + ", ".join(cells) + ")")
+        names = node.get("expected_names") or [n for n, _ in kinds]
+        columns = [(n, t) for n, (_, t) in zip(names, kinds, strict=True)]
+        inner = f"(SELECT * FROM VALUES {', '.join(rows)} AS __v(" + ", ".join(name_quoted(n) for n, _ in columns) + "))"
+        return self.named(inner, columns, node, f"__s{self.queries.number()}" if node.get("alias") in (None, "", "valueslist") else "")
+
+    def function(self, node: Node, scope: Scope) -> Item:
+        """range(), generate_series() and unnest() in FROM; file functions are tables by now."""
+        function = node["function"]
+        name, arguments = function["function_name"], [a["expression"] for a in function["arguments"]]
+        if node.get("with_ordinality") not in (None, "WITHOUT_ORDINALITY"):
+            raise Refused("WITH ORDINALITY", where(node))
+        if name not in ("range", "generate_series", "unnest"):
+            raise Refused(f"the table function {name}()", where(node))
+        outer = scope if scope.from_ast is not None else scope.parent
+        writer = self.queries.expressions(Scope(scope.gate, outer, scope.ctes, scope.tables))
+        if name == "unnest":
+            if len(arguments) != 1:
+                raise Refused("unnest() with options in FROM", where(node))
+            listed = writer.write(arguments[0])
+            if listed.type.name != "LIST" or listed.type.element.name == "STRUCT":
+                raise Refused(f"unnest({listed.type}) in FROM", where(node))
+            kind, series = listed.type.element, listed.text
+        else:
+            series, kind = writer.series(name, arguments, node)
+        correlated = "LATERAL " if scope.from_ast is not None and any(n.get("class") == "COLUMN_REF" for a in arguments for n in _walk(a)) else ""
+        alias = node.get("alias") or name
+        label = (node.get("column_name_alias") or [name])[0]
+        text = f"{correlated}(SELECT explode({series}) AS {name_quoted(label)}) AS {name_quoted(alias)}"
+        return Item(text, [Source(alias, [(label, kind)])])
+
+    def pivot(self, node: Node, scope: Scope) -> Item:
+        from .pivot import pivot
+        return pivot(self, node, scope)
+
+    def expressions(self, scope: Scope) -> Expressions:
+        return self.queries.expressions(scope)
+
+
+_NEAREST = ("COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO", "COMPARE_LESSTHAN", "COMPARE_LESSTHANOREQUALTO")
+
+
+def _walk(node: Any) -> Any:
+    from .gate import walk
+    return walk(node)
+
+
+def _inner(node: Node) -> Node:
+    """The join as one whose both sides are in sight, for probes of its condition."""
+    return {**node, "join_type": "INNER", "ref_type": "CROSS", "condition": None, "using_columns": [], "is_implicit": False}
+
+
+def _only_of(node: Node, source: Source, scope: Scope) -> bool:
+    found = [scope.resolve(n["column_names"]) for n in _walk(node) if n.get("class") == "COLUMN_REF"]
+    return bool(found) and all(f is not None and f[0].startswith(name_quoted(source.alias) + ".") for f in found)
+
+
+def deduplicated(columns: Columns) -> Columns:
+    """Names as DuckDB makes them distinct in a subquery: id, id_1."""
+    seen: dict[str, int] = {}
+    out: Columns = []
+    for name, kind in columns:
+        low = name.lower()
+        if low in seen:
+            seen[low] += 1
+            name = f"{name}_{seen[low]}"
+        else:
+            seen[low] = 0
+        out.append((name, kind))
+    return out
+
+
+__all__ = ["INTEGER", "Item", "Sources", "Type", "column", "deduplicated", "spark_type", "string", "types"]

@@ -1,0 +1,105 @@
+"""* and COLUMNS(): written out column by column, in DuckDB's order and under DuckDB's names."""
+from __future__ import annotations
+
+import copy
+
+from .gate import GateError, Node, walk
+from .model import Refused
+from .scope import Scope, column, where
+from .types import Type
+
+
+def expand(items: list[Node], scope: Scope) -> list[Node]:
+    """The select list without stars; every item of a star carries its output name as alias."""
+    out: list[Node] = []
+    for item in items:
+        stars = [n for n in walk(item) if n.get("class") == "STAR"]
+        if not stars:
+            out.append(copy.deepcopy(item))
+        elif item["class"] == "STAR":
+            out += plain(item, scope)
+        elif item["class"] == "FUNCTION" and item["function_name"] in ("~~", "!~~", "~~*", "!~~*") and item["arguments"][0]["expression"]["class"] == "STAR":
+            out += by_names(item, scope)
+        elif item["class"] == "FUNCTION" and item["function_name"] == "unnest" or not stars[0].get("columns"):
+            raise Refused("* inside an expression", where(item), hint=False)
+        else:
+            out += applied(item, stars, scope)
+    return out
+
+
+def plain(star: Node, scope: Scope) -> list[Node]:
+    if star.get("columns") and star.get("expr"):
+        return by_names(star, scope)
+    if star.get("unpacked") or star.get("expr"):
+        raise Refused("this form of *", where(star), hint=False)
+    excluded = {(e if isinstance(e, str) else e["column"]).lower() for e in star.get("exclude_list") or []}
+    excluded |= {e["column"].lower() for e in star.get("qualified_exclude_list") or []}
+    replaced = {r["key"].lower(): r["value"] for r in star.get("replace_list") or []}
+    renamed = {(r["key"] if isinstance(r["key"], str) else r["key"]["column"]).lower(): r["value"] for r in star.get("rename_list") or []}
+    out = []
+    for names, label, _ in all_columns(scope, star.get("relation_name") or ""):
+        low = label.lower()
+        if low in excluded:
+            continue
+        item = copy.deepcopy(replaced[low]) if low in replaced else column(*names)
+        out.append({**item, "alias": renamed.get(low, label)})
+    if not out and star.get("relation_name"):
+        return struct_star(star, scope)
+    return out
+
+
+def struct_star(star: Node, scope: Scope) -> list[Node]:
+    """`attrs.*` of a STRUCT column."""
+    found = scope.resolve([star["relation_name"]])
+    if found is None or found[1].name != "STRUCT" or star.get("exclude_list") or star.get("replace_list") or star.get("rename_list"):
+        raise Refused(f"{star['relation_name']}.*", where(star), hint=False)
+    return [{**column(star["relation_name"], name), "alias": name} for name in found[1].fields]
+
+
+def all_columns(scope: Scope, relation: str = "") -> list[tuple[list[str], str, Type]]:
+    """Every column that * means: how to refer to it, its name, its type."""
+    out, merged = [], set()
+    for source in scope.sources:
+        if relation and source.alias.lower() != relation.lower():
+            continue
+        for name, kind in source.columns:
+            low = name.lower()
+            if not relation and low in scope.merged:
+                if low not in merged:
+                    merged.add(low)
+                    out.append(([name], name, kind))
+            elif relation or low not in source.hidden:
+                out.append(([source.alias, name], name, kind))
+    return out
+
+
+def by_names(item: Node, scope: Scope) -> list[Node]:
+    """The columns that DuckDB picks for COLUMNS('…'), COLUMNS(lambda …), COLUMNS([…]) or * LIKE '…'."""
+    try:
+        names = [n for n, _ in scope.probe([{**item, "alias": ""}])]
+    except GateError:
+        raise Refused("this form of COLUMNS()", where(item), hint=False) from None
+    known: dict[str, list[str]] = {}
+    for path, label, _ in all_columns(scope):
+        if label in known:
+            raise Refused(f"COLUMNS() where two tables have a column {label}", where(item), hint=False)
+        known[label] = path
+    if any(n not in known for n in names):
+        raise Refused("this form of COLUMNS()", where(item), hint=False)
+    return [{**column(*known[n]), "alias": n} for n in names]
+
+
+def applied(item: Node, stars: list[Node], scope: Scope) -> list[Node]:
+    """min(COLUMNS(*)): the expression once for each column."""
+    if len({id(s) for s in stars}) != 1:
+        raise Refused("several COLUMNS() in one expression", where(item), hint=False)
+    out = []
+    star = {**stars[0], "alias": ""}
+    for pick in plain(star, scope):
+        def put(node: Node, pick: Node = pick) -> Node:
+            if node.get("class") == "STAR":
+                return {**pick, "alias": ""}
+            return {k: put(v) if isinstance(v, dict) else [put(x) if isinstance(x, dict) else x for x in v] if isinstance(v, list) else v
+                    for k, v in node.items()}
+        out.append({**put(item), "alias": item.get("alias") or pick["alias"]})
+    return out

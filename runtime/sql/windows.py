@@ -1,0 +1,103 @@
+"""Window functions and their frames."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from . import texts
+from .casts import E
+from .gate import Node
+from .model import Refused
+from .scope import where
+
+if TYPE_CHECKING:
+    from .expr import Expressions
+
+RANKS = {"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"}
+VALUES = {"lag", "lead", "first_value", "last_value", "nth_value", "first", "last"}
+
+
+def write(w: Expressions, node: Node) -> E:
+    name = node["function_name"]
+    if node.get("exclude_clause", "NO_OTHER") != "NO_OTHER":
+        raise Refused("EXCLUDE in a window", where(node))
+    if node.get("distinct") or node.get("arg_orders"):
+        raise Refused("DISTINCT or ORDER BY in the arguments of a window function", where(node))
+    if node.get("filter_expr") or node.get("filter"):
+        raise Refused("FILTER with OVER", where(node), hint=False)
+    over = f"OVER ({specification(w, node, name)})"
+    arguments = [a["expression"] for a in node["arguments"]]
+    kind = w.type(node)
+    if name in RANKS:
+        if not node["orders"]:
+            raise Refused(f"{name}() without ORDER BY", where(node), hint=False)
+        text = f"{name}({', '.join(w.write(a).text for a in arguments)}) {over}"
+        return E(text if kind.name == "DOUBLE" else f"CAST({text} AS BIGINT)", kind)
+    if name in VALUES:
+        return E(value(w, node, name, arguments, over), kind)
+    from .functions import registry
+    return registry.aggregate(w, name, arguments, node, over=" " + over)
+
+
+def value(w: Expressions, node: Node, name: str, arguments: list[Node], over: str) -> str:
+    kind = w.type(node)
+    name = {"first": "first_value", "last": "last_value"}.get(name, name)
+    items = [w.cast(w.write(arguments[0]), kind, arguments[0]).text]
+    if name in ("lag", "lead"):
+        items += [str(w.constant(arguments[1], f"the offset of {name}()"))] if len(arguments) > 1 else []
+        if len(arguments) > 2:
+            items.append(w.cast(w.write(arguments[2]), kind, arguments[2]).text)
+        if not node["orders"]:
+            raise Refused(f"{name}() without ORDER BY", where(node), hint=False)
+    elif name == "nth_value":
+        items.append(str(w.constant(arguments[1], "the position of nth_value()")))
+    nulls = " IGNORE NULLS" if node.get("ignore_nulls") else ""
+    return f"{name}({', '.join(items)}){nulls} {over}"
+
+
+def specification(w: Expressions, node: Node, name: str) -> str:
+    from .query import direction, sortable
+    out = []
+    if node["partitions"]:
+        out.append("PARTITION BY " + ", ".join(w.write(p).text for p in node["partitions"]))
+    keys = []
+    for order in node["orders"]:
+        key = w.write(order["expression"])
+        sortable(key.type, order["expression"])
+        keys.append(f"{key.text} {direction(order)}")
+    if keys:
+        out.append("ORDER BY " + ", ".join(keys))
+    if name not in RANKS and name not in ("lag", "lead"):
+        out += frame(w, node, bool(keys))
+    return " ".join(out)
+
+
+def frame(w: Expressions, node: Node, ordered: bool) -> list[str]:
+    start, end = node["start"], node["end"]
+    modes = {m for m in ("ROWS", "RANGE", "GROUPS") for side in (start, end) if side.endswith("_" + m)} or {"RANGE"}
+    if len(modes) != 1 or "GROUPS" in modes:
+        raise Refused("a window frame in GROUPS", where(node))
+    mode = modes.pop()
+    if (start, end) == ("UNBOUNDED_PRECEDING", "CURRENT_ROW_RANGE"):
+        return []               # the default of both
+    if not ordered and (start, end) == ("UNBOUNDED_PRECEDING", "UNBOUNDED_FOLLOWING"):
+        return []
+    return [f"{mode} BETWEEN {bound(w, start, node.get('start_expr'))} AND {bound(w, end, node.get('end_expr'))}"]
+
+
+def bound(w: Expressions, side: str, expression: Node | None) -> str:
+    if side.startswith("CURRENT_ROW"):
+        return "CURRENT ROW"
+    if side.startswith("UNBOUNDED"):
+        return side.replace("_", " ")
+    way = "PRECEDING" if "PRECEDING" in side else "FOLLOWING"
+    if expression is None:
+        raise Refused("this window frame")
+    offset = w.write(expression)
+    if offset.type.name == "INTERVAL":
+        if len(offset.interval) != 1:
+            raise Refused("a window frame of a mixed interval", where(expression))
+        unit, count = offset.interval[0]
+        if unit == "MICROSECOND":
+            return f"INTERVAL '{int(count) / 1e6:.6f}' SECOND {way}"
+        return f"INTERVAL '{count}' {unit} {way}"
+    return f"{texts.string(offset.text)[1:-1]} {way}"
