@@ -11,15 +11,16 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote, urlencode
 
 import orjson
 
 from runtime import limits
+from runtime.api_dict import Api
 from runtime.auth import SecretSource
 from runtime.errors import Cancelled, OndatraError
-from runtime.http import Request, Requester, join_url
+from runtime.http import Answer, Request, join_url
 from runtime.redact import Redactor
 from runtime.starlark import Watch, current
 from runtime.values import finite
@@ -30,11 +31,19 @@ _LONG_NUMBER = re.compile(r"\d{19}")
 MAX_PRINTS = 1_000
 
 
+class Sender(Protocol):
+    """Makes requests: for real, or from what was answered before."""
+
+    api: Api
+
+    def send(self, request: Request) -> Answer: ...
+
+
 @dataclass
 class Session:
     """One call of push(), poll() or finalize() as its built-ins see it."""
 
-    requester: Requester
+    requester: Sender
     redactor: Redactor
     secrets: SecretSource
     cancelled: Callable[[], bool]
@@ -42,6 +51,7 @@ class Session:
     rows: Sequence[Mapping[str, Any]] = ()
     change_ids: Sequence[str] | None = None
     prints: list[str] = field(default_factory=list)
+    replayed: bool = False                      # nothing happens for real: no request, no wait
 
     def away(self, work: Callable[[], Any]) -> Any:
         """Work that waits for others: it does not count as computing, and its errors keep their kind."""
@@ -193,6 +203,8 @@ def _print(*values: Any, sep: str = " ") -> None:
 
 def _sleep(seconds: float) -> None:
     session: Session = current()
+    if session.replayed:
+        return
     session.away(lambda: limits.wait(_number(seconds, "seconds", 0) or 0.0, session.cancelled, "sleep()"))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from runtime import api_dict, starlark
+from runtime import api_dict, culprit, starlark
 from runtime.answer_check import Outcome, check_atomic, check_statuses
 from runtime.api_dict import Api
 from runtime.auth import Authorizer, SecretSource
@@ -96,6 +96,7 @@ class _Ended:
     """A call's value or failure, and what it left behind."""
 
     session: Session
+    requester: Requester
     started_at: datetime
     ended_at: datetime
     value: Any = None
@@ -103,8 +104,8 @@ class _Ended:
 
     @property
     def left(self) -> dict[str, Any]:
-        return {"started_at": self.started_at, "ended_at": self.ended_at, "calls": self.session.requester.calls, "prints": self.session.prints,
-                "http_seconds": self.session.requester.seconds}
+        return {"started_at": self.started_at, "ended_at": self.ended_at, "calls": self.requester.calls, "prints": self.session.prints,
+                "http_seconds": self.requester.seconds}
 
 
 class PushFunction:
@@ -164,7 +165,7 @@ class PushFunction:
         if not set(declared) & set(given):
             given = dict(zip(declared, (succeeded, failed), strict=False))
         ended = self._call("finalize", given, context)
-        return FinalizeResult(self.redactor.text(str(ended.failure)) if ended.failure else "", ended.session.requester.calls, ended.session.prints)
+        return FinalizeResult(self.redactor.text(str(ended.failure)) if ended.failure else "", ended.requester.calls, ended.session.prints)
 
     def _call(self, name: str, given: Mapping[str, Any], context: CallContext, *, rows: list[dict[str, Any]] | None = None,
               batch_number: int = 0, change_ids: Sequence[str] | None = None) -> _Ended:
@@ -173,7 +174,7 @@ class PushFunction:
         requester = Requester(self.api, self._authorizer, self.redactor, limiter=context.limiter, limit_key=self.limit_key,
                               transport=context.transport, cancelled=cancelled, batch_number=batch_number)
         session = Session(requester, self.redactor, context.secrets, cancelled, watch, rows or (), change_ids)
-        ended = _Ended(session, datetime.now(UTC), datetime.now(UTC))
+        ended = _Ended(session, requester, datetime.now(UTC), datetime.now(UTC))
         declared = self.module.parameters[name]
         kwargs = {k: v for k, v in given.items() if k in declared}
         try:
@@ -184,18 +185,27 @@ class PushFunction:
                 ended.value = starlark.call(self.module, name, kwargs, session, watch)
         except StarlarkFailure as failure:
             if isinstance(failure.cause, Cancelled):
-                failure = self._cancelled(failure.cause, name, session)
-            ended.failure = failure
+                ended.failure = self._cancelled(failure.cause, name, requester)
+            else:
+                ended.failure = self._with_row(failure, name, kwargs, rows, session, requester)
         except Cancelled as error:
-            ended.failure = self._cancelled(error, name, session)
+            ended.failure = self._cancelled(error, name, requester)
         ended.ended_at = datetime.now(UTC)
         return ended
 
     @staticmethod
-    def _cancelled(error: Cancelled, name: str, session: Session) -> StarlarkFailure:
-        if name != "push" or not session.requester.sent:
+    def _cancelled(error: Cancelled, name: str, requester: Requester) -> StarlarkFailure:
+        if name != "push" or not requester.sent:
             raise error
         return StarlarkFailure("the run was cancelled before push() had answered")
+
+    def _with_row(self, failure: StarlarkFailure, name: str, kwargs: Mapping[str, Any], rows: list[dict[str, Any]] | None,
+                  session: Session, requester: Requester) -> StarlarkFailure:
+        """Names the row, where the text of the function is to blame and not the way to the destination."""
+        if not rows or failure.failed or failure.cause or session.watch.why or "rows" not in self.module.parameters[name]:
+            return failure
+        row = culprit.find(self.module, name, kwargs, rows, failure, session, requester.answers)
+        return StarlarkFailure(failure.message, place=f"{failure.place}, row {row}") if row else failure
 
     def _all(self, rows: Sequence[Any], message: str, *, known: bool) -> list[Outcome]:
         return [Outcome("error", self.redactor.text(message), known)] * len(rows)
