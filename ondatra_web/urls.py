@@ -1,4 +1,23 @@
 from django.contrib import admin
+from django.contrib.auth import views as auth_views
 from django.urls import path
 
-urlpatterns = [path("admin/", admin.site.urls)]
+from ondatra_web.views import home, models, records, run, syncs
+
+urlpatterns = [
+    path("", home.home, name="home"),
+    path("find/", records.find, name="find"),
+    path("syncs/", syncs.index, name="syncs"),
+    path("syncs/<int:sync_id>/", syncs.sync, name="sync"),
+    path("syncs/<int:sync_id>/start/", syncs.start, name="start_run"),
+    path("runs/<int:run_id>/", run.run, name="run"),
+    path("runs/<int:run_id>/live/", run.live, name="run_live"),
+    path("runs/<int:run_id>/cancel/", run.cancel, name="cancel_run"),
+    path("runs/<int:run_id>/confirm/", run.confirm, name="confirm_run"),
+    path("runs/<int:run_id>/records/", records.records, name="records"),
+    path("runs/<int:run_id>/records/download/", records.download, name="download_records"),
+    path("models/", models.index, name="models"),
+    path("login/", auth_views.LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path("logout/", auth_views.LogoutView.as_view(), name="logout"),
+    path("admin/", admin.site.urls),
+]

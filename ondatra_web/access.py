@@ -1,0 +1,59 @@
+"""Each kind of row fetched with its rights checked. What a person may not see is not there: 404, never 403."""
+from __future__ import annotations
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import Http404
+
+from ondatra_web.models import Membership, ModelState, Organization, Run, Sync
+
+Person = AbstractBaseUser | AnonymousUser
+
+
+def organizations_of(user: Person) -> QuerySet[Organization]:
+    return Organization.objects.filter(membership__user_id=user.pk)
+
+
+def syncs_of(user: Person) -> QuerySet[Sync]:
+    return Sync.objects.filter(workspace__organization__membership__user_id=user.pk)
+
+
+def runs_of(user: Person) -> QuerySet[Run]:
+    return Run.objects.filter(sync__workspace__organization__membership__user_id=user.pk)
+
+
+def model_states_of(user: Person) -> QuerySet[ModelState]:
+    return ModelState.objects.filter(workspace__organization__membership__user_id=user.pk)
+
+
+def sync_for(user: Person, sync_id: int, *, write: bool = False) -> Sync:
+    """Raises Http404, and PermissionDenied where the person may only look."""
+    try:
+        sync = syncs_of(user).select_related("workspace__organization", "destination__destination").get(pk=sync_id)
+    except Sync.DoesNotExist:
+        raise Http404(f"there is no sync {sync_id} in your organizations") from None
+    if write:
+        _check_writes(user, sync)
+    return sync
+
+
+def run_for(user: Person, run_id: int, *, write: bool = False) -> Run:
+    """Raises Http404, and PermissionDenied where the person may only look."""
+    try:
+        run = runs_of(user).select_related("sync__workspace__organization", "started_by", "cancelled_by").get(pk=run_id)
+    except Run.DoesNotExist:
+        raise Http404(f"there is no run {run_id} in your organizations") from None
+    if write:
+        _check_writes(user, run.sync)
+    return run
+
+
+def may_write(user: Person, sync: Sync) -> bool:
+    """Whether the person may start and stop runs, not just look."""
+    return Membership.objects.filter(user_id=user.pk, organization_id=sync.workspace.organization_id).exclude(role=Membership.Role.VIEWER).exists()
+
+
+def _check_writes(user: Person, sync: Sync) -> None:
+    if not may_write(user, sync):
+        raise PermissionDenied(f"you may look at {sync.name} but not start or stop it: an owner can make you a member")

@@ -1,0 +1,65 @@
+"""What pages take from the address or a form. Filters never fail: what is no known choice counts as not chosen."""
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from ondatra_web.models import Run
+
+STATES = [("", "Any state"), ("completed", "Completed"), ("completed_with_rejects", "With rejects"), ("failed", "Failed"), ("held", "Held"),
+          ("working", "Working"), ("cancelled", "Cancelled"), ("never", "Never run"), ("paused", "Paused"), ("archived", "Archived")]
+STATUSES = [("", "All"), ("success", "Success"), ("rejected", "Rejected"), ("invalid", "Invalid"), ("planned", "Planned")]
+FORMATS = [("csv", "CSV"), ("json", "JSON"), ("parquet", "Parquet")]
+
+
+class AddressForm(forms.Form):
+    """A filter that lives in the address."""
+
+    page = forms.IntegerField(required=False, min_value=1)
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """The valid values; a wrong one is left out."""
+        self.is_valid()
+        return {name: self.cleaned_data.get(name) or "" for name in self.fields}
+
+    @property
+    def number(self) -> int:
+        return int(self.chosen["page"] or 1)
+
+
+class SyncFilterForm(AddressForm):
+    q = forms.CharField(required=False, max_length=200)
+    state = forms.ChoiceField(required=False, choices=STATES)
+
+
+class RecordFilterForm(AddressForm):
+    status = forms.ChoiceField(required=False, choices=STATUSES)
+    operation = forms.CharField(required=False, max_length=20)
+    change_type = forms.CharField(required=False, max_length=20)
+    reason = forms.IntegerField(required=False)                 # id of a message group of the run
+    q = forms.CharField(required=False, max_length=2_000, strip=False)
+    record = forms.CharField(required=False, max_length=200)    # a record's address within the run: file and row
+
+
+class DownloadForm(RecordFilterForm):
+    format = forms.ChoiceField(choices=FORMATS)
+
+
+class StartForm(forms.Form):
+    """A run that a person starts."""
+
+    full = forms.BooleanField(required=False)
+    dry_run = forms.BooleanField(required=False)
+
+
+def matches_state(state: str) -> dict[str, Any]:
+    """The condition on a sync, annotated with `last_status`, for a choice of STATES."""
+    if state == "paused":
+        return {"paused_at__isnull": False}
+    if state == "never":
+        return {"last_status__isnull": True}
+    if state == "working":
+        return {"last_status__in": Run.ACTIVE}
+    return {"last_status": state} if state and state != "archived" else {}

@@ -1,0 +1,93 @@
+"""How times, lengths and states are written on every page."""
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django import template
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from ondatra_web.access import Person
+from ondatra_web.models import Run
+from ondatra_web.views.shown import duration, needing, progress, records_visible, run_took
+
+register = template.Library()
+TONES = {"Success": "ok", "Rejected": "bad", "Due again": "warn", "Invalid": "warn", "Planned": "",
+         "built": "ok", "unchanged": "", "skipped": "warn", "failed": "bad"}
+_STATES = {"queued": ("", "Queued"), "working": ("live", "Working"), "held": ("warn", "Held"), "canceling": ("live", "Stopping"),
+           "completed": ("ok", "Completed"), "completed_with_rejects": ("warn", "With rejects"), "failed": ("bad", "Failed"),
+           "cancelled": ("", "Cancelled"), "skipped": ("", "Skipped")}
+
+
+@register.filter
+def state(run: Run) -> SafeString:
+    """A run's state in a word and a colour; decided by counts, not by hope."""
+    tone, label = _STATES.get(run.status, ("", run.status))
+    if run.status == Run.Status.COMPLETED and run.dry_run:
+        tone, label = "", "Dry run"
+    elif run.status == Run.Status.COMPLETED and not run.planned:
+        tone, label = "", "No changes"
+    percent = progress(run)
+    return format_html('<span class="tag {}">{}</span>', tone, label if percent is None else f"{label} {percent} %")
+
+
+@register.filter
+def tag(word: str) -> SafeString:
+    return format_html('<span class="tag {}">{}</span>', TONES.get(word, ""), word)
+
+
+@register.filter
+def moment(at: datetime | None) -> SafeString | str:
+    """`06:00`, `26 Nov, 06:00` or `26 Nov 2025, 06:00`: as much as today leaves open. Times are UTC and say so on a touch."""
+    if at is None:
+        return ""
+    now = timezone.now()
+    text = at.strftime("%H:%M") if at.date() == now.date() else f"{at.day} {at:%b}, {at:%H:%M}" if at.year == now.year else f"{at.day} {at:%b %Y}, {at:%H:%M}"
+    return format_html('<time datetime="{}" title="{} UTC">{}</time>', at.isoformat(), at.strftime("%Y-%m-%d %H:%M:%S"), text)
+
+
+@register.filter
+def clock(at: datetime | None) -> str:
+    """To the millisecond, for records and requests."""
+    return at.strftime("%H:%M:%S.%f")[:-3] if at else ""
+
+
+@register.filter
+def day(at: datetime | None) -> str:
+    return f"{at.day} {at:%b}" if at else ""
+
+
+@register.filter
+def soon(at: datetime | None) -> str:
+    """`in 14 min`."""
+    if at is None:
+        return ""
+    left = at - timezone.now()
+    return f"in {duration(timedelta(seconds=round(left.total_seconds() / 60) * 60) or timedelta(minutes=1))}" if left > timedelta(0) else "now"
+
+
+@register.filter
+def took(length: timedelta | None) -> str:
+    return duration(length)
+
+
+@register.filter
+def run_length(run: Run) -> str:
+    return duration(run_took(run))
+
+
+@register.filter
+def has_records(run: Run) -> str:
+    return records_visible(run)
+
+
+@register.filter
+def needs_count(user: Person) -> int:
+    return needing(user).count() if user.is_authenticated else 0
+
+
+@register.filter
+def joined(items: Any) -> str:
+    return ", ".join(str(i) for i in items or [])

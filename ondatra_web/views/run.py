@@ -1,0 +1,69 @@
+"""One run: where every row went, why some did not arrive, and what it is doing now."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from ondatra_web import actions
+from ondatra_web.access import may_write, run_for
+from ondatra_web.models import Run
+from ondatra_web.views.shown import SignedIn, kept_until, records_visible, run_took, steps, sums
+from runtime.errors import OndatraError
+
+MOST_REASONS = 50
+MOST_LINES = 200
+
+
+@require_safe
+@login_required
+def run(request: SignedIn, run_id: int) -> HttpResponse:
+    found = run_for(request.user, run_id)
+    return render(request, "runs/run.html", context(request, found))
+
+
+@require_safe
+@login_required
+def live(request: SignedIn, run_id: int) -> HttpResponse:
+    """The part of the page that changes while the run works; it stops asking once the run has ended."""
+    return render(request, "runs/_live.html", context(request, run_for(request.user, run_id)))
+
+
+def context(request: SignedIn, found: Run) -> dict[str, Any]:
+    groups = list(found.messagegroup_set.select_related("first_run").order_by("-rows", "pattern")[:MOST_REASONS + 1])
+    most = max((g.rows for g in groups), default=1) or 1
+    lines = list(found.runlog_set.order_by("-id")[:MOST_LINES])[::-1]
+    active = found.status in Run.ACTIVE
+    return {
+        "run": found, "sync": found.sync, "active": active, "steps": steps(found), "sums": sums(found), "took": run_took(found),
+        "reasons": [(g, max(2, round(84 * g.rows / most)), g.first_run_id == found.pk) for g in groups[:MOST_REASONS]],
+        "more_reasons": len(groups) > MOST_REASONS, "undelivered": found.rejected + found.retrying, "lines": lines,
+        "records": records_visible(found), "kept_until": kept_until(found), "may_write": may_write(request.user, found.sync)}
+
+
+@require_POST
+@login_required
+def cancel(request: SignedIn, run_id: int) -> HttpResponse:
+    found = run_for(request.user, run_id, write=True)
+    return _acted(request, found, lambda: actions.cancel_run(found, user=request.user))
+
+
+@require_POST
+@login_required
+def confirm(request: SignedIn, run_id: int) -> HttpResponse:
+    found = run_for(request.user, run_id, write=True)
+    return _acted(request, found, lambda: actions.confirm_run(found, user=request.user))
+
+
+def _acted(request: SignedIn, found: Run, act: Callable[[], Run]) -> HttpResponse:
+    try:
+        changed = act()
+    except OndatraError as error:
+        messages.error(request, str(error))
+        changed = found
+    return redirect("run", changed.pk)

@@ -1,0 +1,70 @@
+"""The list of syncs, and one sync with its history."""
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.db.models import OuterRef, Q, Subquery, Sum
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from ondatra_web import actions
+from ondatra_web.access import may_write, sync_for, syncs_of
+from ondatra_web.forms import STATES, StartForm, SyncFilterForm, matches_state
+from ondatra_web.models import Chunk, Run
+from ondatra_web.views.shown import SignedIn, listed, page_of
+from runtime.errors import OndatraError
+
+SIZE = 50
+HISTORY = 25
+
+
+@require_safe
+@login_required
+def index(request: SignedIn) -> HttpResponse:
+    return render(request, "syncs/index.html", list_context(request, size=SIZE))
+
+
+def list_context(request: SignedIn, *, size: int) -> dict[str, Any]:
+    """The syncs of one page that the address asks for."""
+    form = SyncFilterForm(request.GET)
+    q, state = form.chosen["q"], form.chosen["state"]
+    last = Run.objects.filter(sync=OuterRef("pk"), dry_run=False).exclude(status=Run.Status.SKIPPED).order_by("-id").values("status")[:1]
+    rows = syncs_of(request.user).annotate(last_status=Subquery(last)).select_related("workspace").filter(**matches_state(state))
+    rows = rows.filter(archived_at__isnull=state != "archived").order_by("name")
+    if q:
+        rows = rows.filter(Q(name__icontains=q) | Q(destination_type__icontains=q) | Q(destination_object__icontains=q))
+    page = page_of(rows, form.number, size)
+    return {"page": page, "listed": listed(list(page.object_list)), "q": q, "state": state, "states": STATES, "filtered": bool(q or state)}
+
+
+@require_safe
+@login_required
+def sync(request: SignedIn, sync_id: int) -> HttpResponse:
+    found = sync_for(request.user, sync_id)
+    runs = found.run_set.select_related("started_by").defer("metadata").order_by("-id")
+    page = page_of(runs, SyncFilterForm(request.GET).number, HISTORY)
+    for run in page.object_list:
+        run.sync = found                # so that the rows ask for nothing more
+    waiting = Chunk.objects.filter(sync=found).filter(Q(due_rows__gt=0) | Q(rejected_rows__gt=0) | Q(blocked_rows__gt=0)).aggregate(
+        due=Sum("due_rows"), rejected=Sum("rejected_rows"), blocked=Sum("blocked_rows"))
+    working = found.run_set.filter(status__in=Run.ACTIVE).order_by("-id").first()
+    return render(request, "syncs/sync.html", {
+        "sync": found, "page": page, "waiting": {name: n or 0 for name, n in waiting.items()}, "working": working, "listed": listed([found])[0],
+        "may_write": may_write(request.user, found)})
+
+
+@require_POST
+@login_required
+def start(request: SignedIn, sync_id: int) -> HttpResponse:
+    found = sync_for(request.user, sync_id, write=True)
+    form = StartForm(request.POST)
+    form.is_valid()
+    try:
+        run = actions.start_run(found, user=request.user, trigger="page", full=form.cleaned_data["full"], dry_run=form.cleaned_data["dry_run"])
+    except OndatraError as error:
+        messages.error(request, str(error))
+        return redirect("sync", sync_id)
+    return redirect("run", run.pk)
