@@ -1,12 +1,14 @@
-"""The content of a row as two independent 64-bit hashes over names and values as the destination would receive them.
+r"""The content of a row as two independent 64-bit hashes over names and values as the destination would receive them.
 
 Numbers that are equal hash equal whatever their type, -0.0 is 0.0, and neither the order of columns nor that of an
-object's fields matters; 1 and '1' differ. Values are hashed as they are typed, without building text where that can
-be avoided: xxhash64 chained over the columns in the order of their names, from two different seeds.
+object's fields matters; 1 and '1' differ. Values are hashed as they are typed, building text only where the destination
+receives text: xxhash64 chained over the columns in the order of their names, from two different seeds. It passes over
+NULL, so a value may be given as several alternatives of which one is not NULL; one number tells which columns are NULL.
 """
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from runtime.lake import H1, H2, quoted
@@ -15,99 +17,119 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
-#: Grows when rows are hashed otherwise than before.
+#: Grows when rows are hashed otherwise than before, so that every table starts anew.
 HASHING = 1
-NULL_MARK = "'\\u0000N'"
+#: Bits of one BIGINT that can tell NULLs.
+BITS = 62
+#: A DOUBLE holds so many decimal digits exactly; a decimal with more arrives as text.
+DIGITS = 15
 
 
-def with_hashes(frame: DataFrame, names: list[str]) -> DataFrame:
-    """The frame with both hashes of the named columns."""
+def with_hashes(frame: DataFrame, names: Sequence[str], integers: frozenset[str] = frozenset()) -> DataFrame:
+    """The frame with both hashes of the named columns. `integers` are decimals that arrive as whole numbers of any length."""
     types = {f.name: f.dataType for f in frame.schema}
     ordered = sorted(names)
-    parts = [part for name in ordered for part in hashed(quoted(name), types[name])]
-    seed = "'" + json.dumps(ordered).replace("\\", "\\\\").replace("'", "\\'") + "'"
-    said = ", ".join([seed, *parts])
+    values = [part for n in ordered for part in alternatives(quoted(n), types[n], integer=n in integers)]
+    said = ", ".join([_literal(json.dumps(ordered)), *values, *_nulls(ordered, types)])
     return frame.selectExpr("*", f"xxhash64(1, {said}) AS {H1}", f"xxhash64(2, {said}) AS {H2}")
 
 
-def hashed(value: str, kind: DataType, depth: int = 0) -> list[str]:
-    """Expressions that stand for a value; NULL becomes a mark, since xxhash64 passes over it."""
+def _nulls(names: Sequence[str], types: dict[str, DataType]) -> list[str]:
+    """Which columns are NULL, as numbers."""
+    bits = [f"if({is_null(quoted(n), types[n])}, {1 << i % BITS}L, 0L)" for i, n in enumerate(names)]
+    return ["(" + " | ".join(bits[i:i + BITS]) + ")" for i in range(0, len(bits), BITS)]
+
+
+def is_null(value: str, kind: DataType) -> str:
+    """NaN and infinities arrive as None."""
     from pyspark.sql import types as t
 
-    if isinstance(kind, (t.StringType, t.BinaryType)):
-        return [f"coalesce({value}, {NULL_MARK if isinstance(kind, t.StringType) else _binary_mark()})"]
+    if isinstance(kind, (t.FloatType, t.DoubleType)):
+        return f"({value} IS NULL OR isnan({value}) OR abs({value}) = double('Infinity'))"
+    return f"{value} IS NULL"
+
+
+def alternatives(value: str, kind: DataType, *, integer: bool = False) -> list[str]:
+    """Expressions of which at most one is not NULL (a timestamp adds its mark)."""
+    from pyspark.sql import types as t
+
+    if isinstance(kind, (t.StringType, t.BooleanType)):
+        return [value]
     if isinstance(kind, t.NullType):
-        return [NULL_MARK]
-    if isinstance(kind, t.BooleanType):
-        return [f"CASE {value} WHEN true THEN '\\u0000T' WHEN false THEN '\\u0000F' ELSE {NULL_MARK} END"]
-    if isinstance(kind, (t.ByteType, t.ShortType, t.IntegerType, t.LongType)):
-        return [f"CAST({value} AS BIGINT)", f"isnull({value})", "0D"]
+        return ["CAST(NULL AS STRING)"]
+    if isinstance(kind, t.IntegralType):
+        return [f"CAST({value} AS BIGINT)"]
     if isinstance(kind, (t.FloatType, t.DoubleType)):
         return _double(f"CAST({value} AS DOUBLE)")
     if isinstance(kind, t.DecimalType):
-        return _decimal(value, kind.precision, kind.scale)
-    if isinstance(kind, t.DateType):
-        return [f"coalesce(CAST({value} AS STRING), {NULL_MARK})"]
-    if isinstance(kind, (t.TimestampType, t.TimestampNTZType)):
-        tag = "z" if isinstance(kind, t.TimestampType) else "n"
-        micros = f"unix_micros({value})" if tag == "z" else f"unix_micros(CAST({value} AS TIMESTAMP_LTZ))"
-        return [micros, f"CASE WHEN {value} IS NULL THEN {NULL_MARK} ELSE '\\u0000{tag}' END"]
-    return [_nested(value, kind, depth)]
+        return _integer(value, kind) if integer else _decimal(value, kind)
+    if isinstance(kind, t.BinaryType):
+        return [f"base64({value})"]
+    if isinstance(kind, t.TimestampType):
+        return [f"unix_micros({value})", f"if({value} IS NULL, NULL, 'z')"]
+    if isinstance(kind, t.TimestampNTZType):
+        return [f"unix_micros(CAST({value} AS TIMESTAMP_LTZ))", f"if({value} IS NULL, NULL, 'n')"]
+    if isinstance(kind, (t.StructType, t.ArrayType, t.MapType)):
+        return [f"if({value} IS NULL, NULL, concat('\\u0000', {_canonical(value, kind, 0)}))"]
+    return [f"CAST({value} AS STRING)"]
 
 
-def _binary_mark() -> str:
-    return "CAST('\\u0000N' AS BINARY)"
-
-
-def _double(value: str) -> list[str]:
-    """Whole numbers as BIGINT, so that they equal integers; NaN and infinities are None at the destination."""
+def _double(value: str, where: str = "true") -> list[str]:
+    """Whole numbers as BIGINT, so that they equal integers."""
     whole = f"{value} = floor({value}) AND abs({value}) < 9.0E18D"
-    finite = f"{value} IS NOT NULL AND NOT isnan({value}) AND abs({value}) < double('Infinity')"
-    return [f"CASE WHEN {finite} AND {whole} THEN CAST({value} AS BIGINT) END", f"NOT ({finite})", f"CASE WHEN {finite} AND NOT ({whole}) THEN {value} ELSE 0D END"]
+    finite = f"NOT isnan({value}) AND abs({value}) < double('Infinity')"
+    return [f"CASE WHEN {where} AND {whole} THEN CAST({value} AS BIGINT) END", f"CASE WHEN {where} AND {finite} AND NOT ({whole}) THEN {value} END"]
 
 
-def _decimal(value: str, precision: int, scale: int) -> list[str]:
-    if scale == 0 and precision <= 18:
-        return [f"CAST({value} AS BIGINT)", f"isnull({value})", "0D"]
-    if precision <= 15:
-        return _double(f"CAST({value} AS DOUBLE)")
-    # up to 15 significant digits it arrives as a number, else as its exact text
-    text = f"regexp_replace(CAST(abs({value}) AS STRING), '^0*[.]?0*|[.]', '')"
-    digits = f"length(CASE WHEN CAST({value} AS STRING) LIKE '%.%' THEN rtrim('0', {text}) ELSE {text} END)"
-    whole = f"{scale} = 0 AND abs({value}) < 9000000000000000000" if scale == 0 else "false"
-    short = _double(f"CAST(CASE WHEN {digits} <= 15 THEN {value} END AS DOUBLE)")
-    exact = f"CASE WHEN {whole} THEN 'w' WHEN {digits} > 15 THEN CAST({value} AS STRING) ELSE '' END"
-    first = f"CASE WHEN {whole} THEN CAST({value} AS BIGINT) ELSE {short[0]} END" if scale == 0 else short[0]
-    return [first, f"isnull({value})", short[2], f"nullif(nullif({exact}, ''), 'w')"]
+def _decimal(value: str, kind: DataType) -> list[str]:
+    """A number where it has few significant digits, else its exact text."""
+    precision, scale = _size(kind)
+    if scale == 0 and precision <= DIGITS:
+        return [f"CAST({value} AS BIGINT)"]
+    number = f"CAST({value} AS DOUBLE)"
+    if precision <= DIGITS:
+        return _double(number)
+    small = f"abs({value}) < 1E{DIGITS - scale}BD" if precision - scale > DIGITS - scale else "true"
+    bare = f"trim(LEADING '0' FROM replace(CAST(abs({value}) AS STRING), '.', ''))"
+    few = f"({small} OR length(trim(TRAILING '0' FROM {bare})) <= {DIGITS})" if small != "true" else "true"
+    return [*_double(number, few), f"CASE WHEN NOT {few} THEN CAST({value} AS STRING) END"]
 
 
-def _nested(value: str, kind: DataType, depth: int) -> str:
-    """A nested value as canonical JSON text: fields and keys by name, lists in their order."""
-    from pyspark.sql import types as t
+def _integer(value: str, kind: DataType) -> list[str]:
+    """A whole number beyond BIGINT is told apart from a text of the same digits."""
+    precision, _ = _size(kind)
+    if precision <= 18:
+        return [f"CAST({value} AS BIGINT)"]
+    small = f"abs({value}) < 9000000000000000000BD"
+    return [f"CASE WHEN {small} THEN CAST({value} AS BIGINT) END", f"CASE WHEN NOT ({small}) THEN concat('\\u0000', CAST({value} AS STRING)) END"]
 
-    return f"coalesce({_canonical(value, kind, depth)}, {NULL_MARK})" if isinstance(kind, (t.StructType, t.ArrayType, t.MapType)) else (
-        f"coalesce(CAST({value} AS STRING), {NULL_MARK})")
+
+def _size(kind: DataType) -> tuple[int, int]:
+    return int(getattr(kind, "precision")), int(getattr(kind, "scale"))  # noqa: B009 - the base type has neither
 
 
 def _canonical(value: str, kind: DataType, depth: int) -> str:
+    """A nested value as one text: fields and keys by name, lists in their order."""
     from pyspark.sql import types as t
 
-    if isinstance(kind, t.StructType):
-        fields = ", ',', ".join(f"'{_escaped(f.name)}:', {_canonical(f'{value}.{quoted(f.name)}', f.dataType, depth)}"
-                                for f in sorted(kind.fields, key=lambda f: f.name))
-        return f"CASE WHEN {value} IS NULL THEN 'N' ELSE concat('{{', {fields}, '}}') END"
     item = f"x{depth}"
-    if isinstance(kind, t.ArrayType):
-        inner = _canonical(item, kind.elementType, depth + 1)
-        return f"CASE WHEN {value} IS NULL THEN 'N' ELSE concat('[', array_join(transform({value}, {item} -> {inner}), ','), ']') END"
-    if isinstance(kind, t.MapType):
-        pair = f"concat({_canonical(f'{item}.key', kind.keyType, depth + 1)}, ':', {_canonical(f'{item}.value', kind.valueType, depth + 1)})"
-        return (f"CASE WHEN {value} IS NULL THEN 'N' ELSE concat('{{', array_join(array_sort(transform(map_entries({value}), {item} -> {pair})), ','), '}}') END")
-    if isinstance(kind, t.StringType):
-        return f"coalesce(to_json(array({value})), 'N')"
-    parts = ", ".join(f"coalesce(CAST({p} AS STRING), '')" for p in hashed(value, kind))
-    return f"concat_ws('|', {parts})"
+    if isinstance(kind, t.StructType):
+        fields = [f"{_literal(json.dumps(f.name) + ':')}, {_canonical(f'{value}.{quoted(f.name)}', f.dataType, depth)}"
+                  for f in sorted(kind.fields, key=lambda f: f.name)]
+        text = "concat('{', " + ", ',', ".join(fields) + ", '}')"
+    elif isinstance(kind, t.ArrayType):
+        text = f"concat('[', array_join(transform({value}, {item} -> {_canonical(item, kind.elementType, depth + 1)}), ','), ']')"
+    elif isinstance(kind, t.MapType):
+        # a map's keys arrive as text, like the names of a struct
+        key = f"to_json(array(CAST({item}.key AS STRING)))"
+        pair = f"concat(substr({key}, 2, length({key}) - 2), ':', {_canonical(f'{item}.value', kind.valueType, depth + 1)})"
+        text = f"concat('{{', array_join(array_sort(transform(map_entries({value}), {item} -> {pair})), ','), '}}')"
+    elif isinstance(kind, (t.StringType, t.DateType, t.BinaryType)):
+        text = f"to_json(array({alternatives(value, kind)[0]}))"
+    else:
+        text = "concat_ws('', " + ", ".join(f"CAST({a} AS STRING)" for a in alternatives(value, kind)) + ")"
+    return f"if({is_null(value, kind)}, 'N', {text})"
 
 
-def _escaped(name: str) -> str:
-    return name.replace("\\", "\\\\").replace("'", "\\'")
+def _literal(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Built", "BuildOptions", "build"]
 
+#: DuckDB's whole numbers that only a decimal of the lake can hold.
+WHOLE = ("HUGEINT", "UHUGEINT", "UBIGINT", "BIGNUM")
 KINDS = {"table": table.build, "append": append.build, "merge": merge.build, "tracked": tracked.build, "scd2": scd2.build, "partition": partition.build}
 
 
@@ -26,6 +28,7 @@ def build(spark: SparkSession, model: Model, table: LakeTable, source: DataFrame
 
     `columns` are what DuckDB calls the source's; the lake takes its types from the source itself.
     """
-    job = Job(spark, model, table, source, run_id, options or BuildOptions(), delivered_rows, ordered)
+    integers = frozenset(c.name for c in columns if c.duckdb_type in WHOLE)
+    job = Job(spark, model, table, source, run_id, options or BuildOptions(), delivered_rows, ordered, integers)
     job.open()
     return job.unchanged() or KINDS[model.kind](job)

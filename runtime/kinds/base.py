@@ -17,7 +17,7 @@ from runtime.model import Model
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, Row, SparkSession
-    from pyspark.sql.types import StructField
+    from pyspark.sql.types import DataType, StructField
 
 #: Up to so many keys are handed to every task; above, both sides are shuffled.
 BROADCAST_KEYS = 500_000
@@ -93,6 +93,18 @@ def row_digests() -> list[SparkColumn]:
     return [F.count(F.lit(1)).alias("source"), F.lit(0).alias("invalid"), *digest_columns("d", "1", H1, H2, f"shiftright({H2}, 32)")]
 
 
+def retyped(value: str, old: DataType, new: DataType) -> str:
+    """An expression for the same content in another type; NULL where there is none."""
+    from pyspark.sql import types as t
+
+    nested = (t.StructType, t.ArrayType, t.MapType)
+    if isinstance(old, nested) or isinstance(new, nested):
+        return f"from_json(to_json({value}), '{ddl(new)}')" if isinstance(old, nested) and isinstance(new, nested) else f"CAST(NULL AS {ddl(new)})"
+    if isinstance(old, t.NumericType) and isinstance(new, t.NumericType):
+        return f"try_cast({value} AS {ddl(new)})"
+    return f"try_cast(CAST({value} AS STRING) AS {ddl(new)})"
+
+
 @dataclass
 class Job:
     """One build while it runs."""
@@ -105,6 +117,7 @@ class Job:
     options: BuildOptions
     delivered_rows: int
     ordered: bool
+    integers: frozenset[str] = frozenset()      # decimals of the lake that DuckDB calls whole numbers
     fresh: bool = False                         # the table has no row yet, known without reading it
     version: int = -1
     began: int = -1                             # the version that the source is compared with
@@ -142,7 +155,7 @@ class Job:
         from pyspark.sql import functions as F
 
         plain = self.given.select(*[F.col(quoted(f.name)).cast(f.dataType).alias(f.name) for f in self.fields])
-        hashed = with_hashes(plain, self.names)
+        hashed = with_hashes(plain, self.names, self.integers)
         types = {f.name: f.dataType for f in self.fields}
         if self.model.kind == "partition":
             return hashed.withColumn(PARTITION, keys.partition_text(self.model.key, types))
@@ -239,18 +252,37 @@ class Job:
 
     # writing
 
-    def prepare(self, *, stays: DataFrame | None = None) -> int:
-        """The table with the columns of the source; the version before the data commit."""
-        if self.version < 0:
-            with self.told():
-                self.table.create(self.spark, [*((f.name, ddl(f.dataType)) for f in self.fields), *self.extras])
-        elif self.note.get("version") != self.version or self.note.get("columns") != self.signature:
-            with self.told():
-                self.table.evolve(self.spark, {f.name: f.dataType for f in self.fields}, [name for name, _ in self.extras])
-        else:
+    def prepare(self, changes: DataFrame | None = None, *, all_new: bool = False) -> int:
+        """The table with the columns of the source; the version before the data commit.
+
+        A column of a new type has no values at first. Rows that keep their content get them back, which is no change;
+        those in `changes` do not: the old image of a row has None there. With `all_new` no row is kept.
+        """
+        if self.version >= 0 and self.note.get("version") == self.version and self.note.get("columns") == self.signature:
             return self.version
+        with self.told():
+            if self.version < 0:
+                self.table.create(self.spark, [*((f.name, ddl(f.dataType)) for f in self.fields), *self.extras])
+            else:
+                lost = self.table.evolve(self.spark, {f.name: f.dataType for f in self.fields}, [name for name, _ in self.extras])
+                if lost and not all_new and not self.fresh:
+                    self._refill(lost, changes)
         self.version = self.table.version(self.spark)
         return self.version
+
+    def _refill(self, lost: Sequence[str], changes: DataFrame | None) -> None:
+        from pyspark.sql import functions as F
+
+        old = self.table.read(self.spark, self.began)
+        had = {f.name: f.dataType for f in old.schema.fields}
+        want = {f.name: f.dataType for f in self.fields}
+        if changes is not None and ROWID in changes.columns:
+            old = old.join(changes.filter(F.col(ROWID).isNotNull()).select(ROWID, F.lit(True).alias("__changes")), ROWID, "left")
+        else:
+            old = old.withColumn("__changes", F.lit(False))
+        columns = [F.expr(f"CASE WHEN __changes IS NOT TRUE THEN {retyped(quoted(n), had[n], want[n])} END").alias(n) for n in lost]
+        kept = [quoted(n) for n in self.table.read(self.spark).columns if n in had and n not in lost]
+        old.select(*kept, *columns).write.format("delta").mode("overwrite").option("dataChange", "false").save(self.table.path)
 
     @contextmanager
     def told(self) -> Iterator[None]:

@@ -25,7 +25,7 @@ def build(job: Job) -> Built:
     if not counts.changed and not counts.deleted:
         return job.settled(counts)
     limits.check(job, counts)
-    previous = job.prepare(stays=changes)
+    previous = job.prepare(changes)
     if updated or counts.deleted:
         _merge(job, changes, counts)
     else:

@@ -27,7 +27,7 @@ def build(job: Job) -> Built:
     if limits.can_hold(job, old_rows, counts.source):
         counts = Counts(counts.source, counts.unchanged, 0, counts.changed, _deletes(job, changes), counts.digest)
         limits.check(job, counts)
-    previous = job.prepare(stays=changes)
+    previous = job.prepare(changes)
     rows = job.chosen(changes.select(PARTITION), counts.changed, PARTITION)
     if replaced:
         old = job.target(PARTITION, ROWID).join(changes.select(PARTITION), PARTITION).selectExpr(ROWID, "'D' AS __do")

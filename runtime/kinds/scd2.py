@@ -21,7 +21,7 @@ def build(job: Job) -> Built:
     changes, counts, closed = merge.compare(job, "is_current")
     if not counts.changed:
         return job.settled(counts)
-    previous = job.prepare(stays=changes)
+    previous = job.prepare(changes)
     # the number of the commit that writes it; it only ever grows
     snapshot = previous + 1
     rows = _opened(job.chosen(changes.select(KEY), counts.changed, KEY), snapshot)

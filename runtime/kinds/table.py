@@ -21,7 +21,7 @@ def build(job: Job) -> Built:
         return job.settled(Counts(counts.source, counts.source, digest=counts.digest))
     counts = Counts(counts.source, 0, 0, counts.source, _deletes(job, int(old["source"]), counts.source), counts.digest)
     limits.check(job, counts)
-    previous = job.prepare()
+    previous = job.prepare(all_new=True)
     job.insert(job.source, mode="overwrite")
     return job.built(counts, previous)
 

@@ -25,7 +25,7 @@ def build(job: Job) -> Built:
     if not counts.changed and not counts.deleted:
         return job.settled(counts)
     limits.check(job, counts)
-    previous = job.prepare(stays=changes)
+    previous = job.prepare(changes)
     rows = job.chosen(changes.filter("__do <> 'D'").select(KEY, "__content"), counts.changed, KEY).withColumnRenamed("__content", HASH)
     if replaced or counts.deleted:
         old = job.target(KEY, ROWID).join(changes.filter("__do <> 'I'").select(KEY), KEY).selectExpr(ROWID, "'D' AS __do")
