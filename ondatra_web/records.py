@@ -1,15 +1,16 @@
 """The records of a run: which files they lie in, and questions about them."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 
-from ondatra_web.models import RecordFile, Run, Sync
-from runtime import records
-from runtime.errors import StoreError
+from ondatra_web.models import ApiCallFile, RecordFile, Run, Sync
+from runtime import call_files, records
+from runtime.history import HistoryIndex
 from runtime.masks import Masker
 from runtime.model import Mask
 from runtime.records import FileRef, Filter, Page
@@ -35,8 +36,7 @@ def files_of(run: Run) -> list[FileRef]:
 
 
 def _refs(rows: Iterable[RecordFile], store: Store) -> list[FileRef]:
-    return [FileRef(store, store.path_of(f.url) if "://" in f.url else f.url, f.rows, f.counts, f.operations, f.min_identifier, f.max_identifier, f.run_id)
-            for f in rows]
+    return [FileRef(store, store.path_of(f.url), f.rows, f.counts, f.operations, f.min_identifier, f.max_identifier, f.run_id) for f in rows]
 
 
 def planned_files(run_id: int) -> list[FileRef]:
@@ -48,21 +48,44 @@ def planned_files(run_id: int) -> list[FileRef]:
 
 
 def history_files(sync: Sync) -> list[FileRef]:
-    """The files of all runs of a sync that are still kept, newest first."""
-    rows = RecordFile.objects.filter(run__sync=sync, run__rows_expired_at=None).select_related("run").order_by("-pk")
-    return [ref for row in rows for ref in _refs([row], store_of(row.run))]
+    """The files of all runs of a sync that are still kept, newest first; only what a history needs of them."""
+    rows = (RecordFile.objects.filter(run__sync=sync, run__rows_expired_at=None).order_by("-pk")
+            .values_list("url", "rows", "min_identifier", "max_identifier", "run_id", "run__store_url"))
+    stores = {url: open_store(url or settings.ONDATRA.tracking_url) for url in {row[-1] for row in rows}}
+    return [FileRef(store := stores[root], store.path_of(url), n, None, None, low, high, run) for url, n, low, high, run, root in rows]
 
 
-def masker_of(run: Run, masks: Sequence[Mask]) -> Masker:
-    return Masker(masks, run.sync.workspace.mask_key)
+def index_of(sync: Sync) -> HistoryIndex:
+    return HistoryIndex(Path(settings.ONDATRA.data_dir) / "history" / str(sync.pk))
+
+
+def history_of(sync: Sync, identifier: str, *, limit: int = 200) -> list[dict[str, Any]]:
+    """What happened to one thing over the runs, newest first; `place` is `RUN/FILE:ROW`, see `record_at`."""
+    return index_of(sync).find(history_files(sync), _forms(sync, identifier), limit=limit)
+
+
+def record_at(sync: Sync, place: str) -> dict[str, Any] | None:
+    """The whole record at a place that the history names."""
+    run_id, _, address = place.partition("/")
+    run = Run.objects.filter(sync=sync, pk=int(run_id)).first() if run_id.isdigit() else None
+    return records.record(files_of(run), address) if run else None
+
+
+def refresh_history(syncs: Iterable[Sync]) -> int:
+    """Brings the indexes up to date; the scheduler's work. How many record files were added."""
+    return sum(index_of(sync).refresh(history_files(sync)) for sync in syncs)
+
+
+def _forms(sync: Sync, identifier: str) -> list[str]:
+    """People search by the plain identifier or by the masked one."""
+    return [identifier, Masker([Mask("identifier", "hash")], sync.workspace.mask_key).value("identifier", identifier)]
 
 
 def with_masked(filter: Filter, run: Run) -> Filter:
-    """People search by the plain identifier or by the masked one; both forms are looked for."""
-    if filter.identifier is None:
-        return filter
-    hashed = Masker([Mask("identifier", "hash")], run.sync.workspace.mask_key).value("identifier", filter.identifier)
-    return replace(filter, identifiers=(*filter.identifiers, hashed))
+    """The same filter, looking for both forms of its identifiers."""
+    plain = [] if filter.identifier is None else [filter.identifier]
+    found = [form for text in (*plain, *filter.identifiers) for form in _forms(run.sync, text)]
+    return replace(filter, identifier=None, identifiers=tuple(dict.fromkeys(found)))
 
 
 def records_of(run: Run, filter: Filter | None = None, *, after: str | None = None, offset: int = 0, limit: int = 100) -> Page:
@@ -74,4 +97,8 @@ def count_of(run: Run, filter: Filter | None = None) -> int:
     return records.count(files_of(run), with_masked(filter or Filter(), run))
 
 
-__all__ = ["Filter", "Page", "StoreError", "count_of", "files_of", "history_files", "planned_files", "records_of", "store_of", "with_masked"]
+def calls_of(run: Run, record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The requests and answers of the push call that sent this record."""
+    store = store_of(run)
+    urls = ApiCallFile.objects.filter(run=run).order_by("pk").values_list("url", flat=True)
+    return call_files.calls_of(store.locals([store.path_of(url) for url in urls]), record)

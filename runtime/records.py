@@ -179,6 +179,11 @@ class Opened:
         told = {"sync_configuration_id": -3, "sync_run_id": -2}.get(name)
         return quoted(parts[told]) if told and len(parts) >= 3 and len({f.path.rsplit("/", 1)[0] for f in self.files}) == 1 else "NULL"
 
+    def each(self) -> Iterator[Opened]:
+        """One file at a time."""
+        for file, place in zip(self.files, self.places, strict=True):
+            yield Opened((file,), (place,), self.names)
+
     @property
     def values(self) -> dict[str, Any]:
         return {"files": [str(p) for p in self.places]}
@@ -350,21 +355,6 @@ def tally(files: Sequence[FileRef]) -> Counter[tuple[str, str, str]]:
             status, operation, change = said.split("|")
             total[status, operation, change] += n
     return total
-
-
-def history(files: Sequence[FileRef], identifiers: Sequence[str], *, limit: int = 200) -> list[dict[str, Any]]:
-    """What happened to one thing over the runs, newest first; files hold other runs' records of the same sync too."""
-    chosen = Filter(identifiers=tuple(identifiers))
-    where, values = chosen.where()
-    candidates = [f for f in files if chosen.may_hold(f)]
-    found: list[dict[str, Any]] = []
-    if not candidates:
-        return found
-    with duck.cursor(roots(candidates)) as one:
-        for part in opened(candidates, []):
-            sql = f"SELECT * FROM ({part.source()}) WHERE {where} ORDER BY TRY_CAST(sync_run_id AS BIGINT) DESC, batch_ended_at DESC LIMIT {limit}"
-            found += [dict(zip(NAMES, row, strict=True)) for row in duck.tuples(one, sql, {**values, **part.values})]
-    return sorted(found, key=lambda r: int(r["sync_run_id"] or 0), reverse=True)[:limit]
 
 
 def difference(record: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:

@@ -156,12 +156,7 @@ def test_any_text_is_found_and_exported_as_it_is(store, text):
     assert [(r["identifier"], r["status_message"]) for r in json.loads(out.getvalue())] == [(text, text)]
 
 
-# history
-
-def test_the_history_of_a_thing_is_told_over_runs_newest_first(store):
-    files = [put(store, [record(1, run=run), record(2, run=run)], 0, run=run) for run in (9, 10, 11)]
-    assert [(r["sync_run_id"], r["row_id"]) for r in records.history(files, ["id_0002"])] == [("11", 2), ("10", 2), ("9", 2)]
-
+# one record
 
 def test_the_difference_names_changed_new_and_vanished_fields():
     found = {"previous_payload": '{"a":1,"b":2,"c":3}', "record_payload": '{"a":1,"b":9,"d":null,"e":[1]}'}

@@ -116,8 +116,9 @@ def test_the_closed_version_stands_against_its_own_old_image(store):
 
 
 @pytest.mark.parametrize(("run", "keys", "expected"), [
-    (info(), ["1"], "1"), (info(key=("id", "email")), ['["1","a@x"]'], '[1,"a@x"]'), (info("table", key=()), [None], "5"), (info("append", key=()), [None], "5"),
-    (info("append"), ["1"], "1"), (info("partition"), [None], "5"), (info(identifier="email"), ["1"], "a@x"), (info("table", key=(), identifier="id"), [None], "1")])
+    (info(), ["1"], "1"), (info(key=("id", "email")), ['["1","a@x"]'], '[1,"a@x"]'), (info("table", key=()), [None], "5"),
+    (info("append", key=()), [None], "5"), (info("append"), ["1"], "1"), (info("partition"), [None], "5"), (info(identifier="email"), ["1"], "a@x"),
+    (info("table", key=(), identifier="id"), [None], "1")])
 def test_the_identifier_is_the_named_column_the_key_or_the_row_id(store, run, keys, expected):
     _, found = written(store, run, batch([row(1, "a@x", rowid=5)], keys=keys))
     assert told(found, "identifier") == [(expected,)]
@@ -169,8 +170,8 @@ def test_metadata_is_written_before_the_first_row_file_and_once(store):
 
 
 @pytest.mark.parametrize(("duckdb_type", "expected"), [
-    ("HUGEINT", "number"), ("DECIMAL(38,10)", "number"), ("DOUBLE", "number"), ("BOOLEAN", "boolean"), ("DATE", "string"), ("UUID", "string"), ("BLOB", "string"),
-    ("JSON", "string"), ("INTEGER[]", "array"), ("INTEGER[3]", "array"), ("STRUCT(a INTEGER)", "object"), ("MAP(VARCHAR, INTEGER)", "object"),
+    ("HUGEINT", "number"), ("DECIMAL(38,10)", "number"), ("DOUBLE", "number"), ("BOOLEAN", "boolean"),
+    ("DATE", "string"), ("UUID", "string"), ("BLOB", "string"), ("JSON", "string"),("INTEGER[]", "array"), ("INTEGER[3]", "array"), ("STRUCT(a INTEGER)", "object"), ("MAP(VARCHAR, INTEGER)", "object"),
     ("STRUCT(a INTEGER)[]", "array"), ("TIMESTAMP WITH TIME ZONE", "string")])
 def test_the_payload_schema_names_json_types(duckdb_type, expected):
     assert tracking.json_type(duckdb_type) == expected
