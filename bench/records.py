@@ -119,8 +119,8 @@ def writing(folder: Path) -> float:
     n = FILE_ROWS
     store, numbers, took = FolderStore(folder / "written"), itertools.count(), []
     for digest in range(5):
-        batch = tracking.RecordBatch(rows, [True] * n, [str(i) for i in range(n)], answers, [1] * n, [i // 100 + 1 for i in range(n)], [10**15] * n, [10**15] * n,
-                                     str(digest), 1)
+        batch = tracking.RecordBatch(rows, [True] * n, [str(i) for i in range(n)], answers, [1] * n, [i // 100 + 1 for i in range(n)],
+                                     [10**15] * n, [10**15] * n, str(digest), 1)
         began = time.perf_counter()
         tracking.write(store, info, batch, lambda _: next(numbers))
         took.append(time.perf_counter() - began)

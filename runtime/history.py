@@ -167,6 +167,7 @@ def _asked(files: Sequence[FileRef], identifiers: Sequence[str]) -> list[dict[st
     with duck.cursor(roots(candidates)) as one:
         for part in opened(candidates, []):
             keys = {str(p): key(f) for p, f in zip(part.places, part.files, strict=True)}
-            sql = f"SELECT {', '.join(COLUMNS)}, __row, __file FROM ({part.source((*COLUMNS,), position=True)}) WHERE {where}"
-            found += [{**dict(zip(COLUMNS, row, strict=False)), "place": f"{keys[row[-1]]}:{row[-2]}"} for row in duck.tuples(one, sql, {**values, **part.values})]
+            sql = f"SELECT {', '.join(COLUMNS)}, __row, __file FROM ({part.source(COLUMNS, position=True)}) WHERE {where}"
+            rows = duck.tuples(one, sql, {**values, **part.values})
+            found += [{**dict(zip(COLUMNS, row, strict=False)), "place": f"{keys[row[-1]]}:{row[-2]}"} for row in rows]
     return found

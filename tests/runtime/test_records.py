@@ -66,8 +66,9 @@ def test_pages_follow_one_another_without_gap_or_repeat(files):
 
 def test_a_page_by_number_is_the_page_by_address(files):
     first = records.page(files, Filter(status="rejected"), limit=3)
-    assert ids(records.page(files, Filter(status="rejected"), offset=3, limit=3)) == ids(records.page(files, Filter(status="rejected"), after=first.next, limit=3)) == [
-        9, 12, 15]
+    by_number = records.page(files, Filter(status="rejected"), offset=3, limit=3)
+    by_address = records.page(files, Filter(status="rejected"), after=first.next, limit=3)
+    assert ids(by_number) == ids(by_address) == [9, 12, 15]
 
 
 @pytest.mark.parametrize(("chosen", "expected"), [
@@ -228,7 +229,8 @@ def test_questions_cannot_read_outside_of_the_organization(store, files, tmp_pat
 
     (tmp_path / "secret.txt").write_text("x")
     with duck.cursor(records.roots(files)) as one:
-        for sql in (f"SELECT * FROM read_text('{tmp_path}/secret.txt')", f"COPY (SELECT 1) TO '{tmp_path}/out.csv'", "SET enable_external_access = true", "ATTACH 'x.db'"):
+        for sql in (f"SELECT * FROM read_text('{tmp_path}/secret.txt')", f"COPY (SELECT 1) TO '{tmp_path}/out.csv'", "SET enable_external_access = true",
+                    "ATTACH 'x.db'"):
             with pytest.raises((duckdb.Error, StoreError)):
                 one.execute(sql)
 

@@ -171,7 +171,8 @@ def test_metadata_is_written_before_the_first_row_file_and_once(store):
 
 @pytest.mark.parametrize(("duckdb_type", "expected"), [
     ("HUGEINT", "number"), ("DECIMAL(38,10)", "number"), ("DOUBLE", "number"), ("BOOLEAN", "boolean"),
-    ("DATE", "string"), ("UUID", "string"), ("BLOB", "string"), ("JSON", "string"),("INTEGER[]", "array"), ("INTEGER[3]", "array"), ("STRUCT(a INTEGER)", "object"), ("MAP(VARCHAR, INTEGER)", "object"),
+    ("DATE", "string"), ("UUID", "string"), ("BLOB", "string"), ("JSON", "string"),
+    ("INTEGER[]", "array"), ("INTEGER[3]", "array"), ("STRUCT(a INTEGER)", "object"), ("MAP(VARCHAR, INTEGER)", "object"),
     ("STRUCT(a INTEGER)[]", "array"), ("TIMESTAMP WITH TIME ZONE", "string")])
 def test_the_payload_schema_names_json_types(duckdb_type, expected):
     assert tracking.json_type(duckdb_type) == expected
