@@ -211,8 +211,8 @@ def _open(url: str, credentials: Credentials | None, cache_dir: Path | None) -> 
     parts = urlsplit(url)
     if parts.scheme == "file" and parts.path and not parts.netloc:
         return FolderStore(Path(unquote(parts.path)))
-    if parts.scheme == "s3" and parts.netloc:
-        from runtime.s3 import S3Store          # boto3 is loaded only where there is a bucket
+    if parts.scheme == "s3" and parts.netloc:       # boto3 is loaded only where there is a bucket
+        from runtime.s3 import S3Store
 
         return S3Store(parts.netloc, parts.path.strip("/"), credentials=credentials, cache_dir=cache_dir)
     raise ConfigError(f"the store {url!r} is neither file:///an/absolute/folder nor s3://bucket/prefix; see ONDATRA_TRACKING_URL")

@@ -33,7 +33,7 @@ class Command(RunCommand):
         if options["format"] == "parquet" and not options["output"]:
             raise ConfigError("parquet is no text: name a file with --output FILE")
         chosen = web_records.with_masked(Filter(status=options["status"], identifier=options["identifier"]), run)
-        chosen.statuses                          # a wrong word is an error before anything is written
+        chosen.where()                          # a wrong status is an error before anything is written
         try:
             files = web_records.files_of(run)
             if options["format"] == "table":
@@ -49,11 +49,9 @@ class Command(RunCommand):
     @contextmanager
     def _sink(self, output: str | None) -> Iterator[BinaryIO]:
         if output:
-            try:
-                file = Path(output).open("wb")      # noqa: SIM115: closed below, outside of this try
-            except OSError as error:
-                raise ConfigError(f"{output} cannot be written: {error.strerror}") from None
-            with file:
+            if not Path(output).parent.is_dir():
+                raise ConfigError(f"{output} cannot be written: there is no such folder")
+            with Path(output).open("wb") as file:
                 yield file
             return
         sys.stdout.flush()
