@@ -320,7 +320,9 @@ class Requester:
 
     def _take_budget(self) -> None:
         if self.api.rate_limit:
-            self.limiter.take(self.limit_key, self.api.rate_limit.requests, self.api.rate_limit.seconds, self.cancelled)
+            window = self.api.rate_limit.seconds
+            # requests travel for different times: a little longer here, so that no window is too full over there
+            self.limiter.take(self.limit_key, self.api.rate_limit.requests, window + min(0.1, window * 0.03), self.cancelled)
 
     def _record(self, request: Request, method: str, url: str, headers: Mapping[str, str], body: bytes | None, attempt: int,
                 answer: Answer | None, error: TransportError | None, started: datetime) -> None:

@@ -67,16 +67,16 @@ class MemoryLimiter:
 #: Redis' own clock decides, so that machines whose clocks differ still share one window. Returns milliseconds to wait.
 _TAKE = """
 local t = redis.call('TIME')
-local now = t[1] * 1000 + math.floor(t[2] / 1000)
+local now = t[1] * 1000 + t[2] / 1000
 local paused = redis.call('PTTL', KEYS[2])
 if paused > 0 then return paused end
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - tonumber(ARGV[2]))
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.3f', now - tonumber(ARGV[2])))
 local n = tonumber(ARGV[1])
 if redis.call('ZCARD', KEYS[1]) >= n then
   local oldest = redis.call('ZRANGE', KEYS[1], -n, -n, 'WITHSCORES')
-  return math.max(1, math.min(tonumber(oldest[2]) + tonumber(ARGV[2]) - now + 1, tonumber(ARGV[2]) + 1))
+  return math.max(1, math.min(math.ceil(tonumber(oldest[2]) + tonumber(ARGV[2]) - now), tonumber(ARGV[2])))
 end
-redis.call('ZADD', KEYS[1], now, ARGV[3])
+redis.call('ZADD', KEYS[1], string.format('%.3f', now), ARGV[3])
 redis.call('PEXPIRE', KEYS[1], tonumber(ARGV[2]) + 1000)
 return 0
 """

@@ -153,8 +153,9 @@ class Loader:
                 raise
 
         functions = signatures(text)
+        watch = Watch(lambda: False)
         try:
-            options = starlark.EvalOptions(check_cancelled=Watch(lambda: False).look, max_callstack_size=CALL_DEPTH)
+            options = starlark.EvalOptions(check_cancelled=watch.look, max_callstack_size=CALL_DEPTH)
             starlark.eval_with(options, module, starlark.parse(file, text, DIALECT), GLOBALS, starlark.FileLoader(loaded))
             for name in ("push", "poll"):
                 if "rows" in functions.get(name, {}):
@@ -162,7 +163,7 @@ class Loader:
         except starlark.StarlarkError as error:
             if inner:
                 raise inner[0] from None
-            failure = explain(str(error), {file: text})
+            failure = explain(str(error), {file: text}, watch)
             line = re.search(rf"{re.escape(file)} line (\d+)", failure.place)
             raise ProjectError([Problem(file, int(line[1]) if line else 1, failure.message)]) from None
         lines = {m[1]: text.count("\n", 0, m.start()) + 1 for m in re.finditer(r"^def[ \t]+(\w+)", text, re.MULTILINE)}
