@@ -84,7 +84,7 @@ class Expressions:
                 return E("", kind, self.interval_parts(node, select))
             if kind.name == "TIMESTAMPTZ":
                 text = self.scope.gate.value(_to_text(node), select)
-                return E(f"CAST(NULL AS {spark_type(kind)})" if text is None else f"CAST({string(text + ':00')} AS TIMESTAMP)", kind)
+                return E(f"CAST(NULL AS {spark_type(kind)})" if text is None else f"CAST({string(text + ':00')} AS TIMESTAMP_LTZ)", kind)
             value = self.scope.gate.value(node, select)
         except GateError as error:
             raise Refused(f"this constant: {error.message.splitlines()[0]}", where(node), hint=False) from None
@@ -215,6 +215,8 @@ class Expressions:
             return self.within(node, items, kind)
         if kind == "OPERATOR_TRY":
             return registry.tried(self, items[0], node)
+        if kind == "GROUPING_FUNCTION" and len(items) == 1:
+            return E(f"CAST(grouping({self.write(items[0]).text}) AS BIGINT)", self.type(node))
         names = {"ARRAY_EXTRACT": "array_extract", "ARRAY_SLICE": "array_slice", "STRUCT_EXTRACT": "struct_extract", "ARRAY_CONSTRUCTOR": "list_value",
                  "OPERATOR_NULLIF": "nullif"}
         if kind in names:

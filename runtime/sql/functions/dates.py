@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..expr import Expressions
 
 VOLATILE |= {"now", "current_timestamp", "transaction_timestamp", "get_current_timestamp", "current_date", "today", "random", "uuid", "gen_random_uuid", "uuidv4"}
-_MICROS = "unix_micros(CAST({0} AS TIMESTAMP))"
+_MICROS = "unix_micros(CAST({0} AS TIMESTAMP_LTZ))"
 _PARTS = {
     "year": "year({0})", "month": "month({0})", "day": "day({0})", "quarter": "quarter({0})", "week": "weekofyear({0})", "dow": "(dayofweek({0}) - 1)",
     "isodow": "(weekday({0}) + 1)", "doy": "dayofyear({0})", "isoyear": "extract(YEAROFWEEK FROM {0})", "decade": "floor(year({0}) / 10)",
@@ -145,7 +145,7 @@ def timezone(w: Expressions, arguments: list[Node], node: Node) -> E | None:
     if e.type.letter == "Z":
         return E(f"CAST(from_utc_timestamp({e.text}, {string(zone)}) AS TIMESTAMP_NTZ)", TIMESTAMP)
     if e.type.letter == "T":
-        return E(f"to_utc_timestamp(CAST({e.text} AS TIMESTAMP), {string(zone)})", TIMESTAMPTZ)
+        return E(f"to_utc_timestamp(CAST({e.text} AS TIMESTAMP_LTZ), {string(zone)})", TIMESTAMPTZ)
     raise Refused(f"{e.type} AT TIME ZONE", where(node))
 
 

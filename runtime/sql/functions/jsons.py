@@ -83,6 +83,8 @@ def extracted(w: Expressions, e: E, at: Node, node: Node, as_text: bool) -> E:
     if e.type.letter != "s":
         raise Refused(f"-> of a value of type {e.type}", where(node))
     steps = path(w, at)[1:]
+    if e.type.name == "VARCHAR":
+        e = E(valid_json(e.text, False), JSON)
     twice = f"get_json_object(concat('[', jv, ',', jv, ']'), {string('$[*]' + steps)})"
     raw = bound(e.text, "jv", f"CASE WHEN jv IS NOT NULL THEN {twice} END")
     half = "substring(jr, 2, CAST((length(jr) - 3) / 2 AS INT))"
@@ -90,7 +92,9 @@ def extracted(w: Expressions, e: E, at: Node, node: Node, as_text: bool) -> E:
     if as_text:
         inner = number.replace("@@", "CASE WHEN jh = 'null' THEN NULL WHEN startswith(jh, '\"') THEN get_json_object(concat('[', jh, ']'), '$[0]') ELSE jh END")
         return E(bound(bound(raw, "jr", half), "jh", inner), VARCHAR)
-    return E(bound(bound(raw, "jr", half), "jh", number.replace("@@", "jh")), JSON)
+    found = bound(bound(raw, "jr", half), "jh", number.replace("@@", "jh"))
+    null = bound(e.text, "jv", f"CASE WHEN is_variant_null(try_variant_get(try_parse_json(jv), {string('$' + steps)}, 'variant')) THEN 'null' END")
+    return E(f"coalesce({found}, {null})", JSON)        # a JSON null is a value, a missing key is none
 
 
 @writer("->", "json_extract")

@@ -126,7 +126,7 @@ def argument(w: Expressions, letter: str, e: E, node: Node) -> str | None:
     return e.text if own in groups.get(letter, letter) else None
 
 
-_NULLS = {"s": "STRING", "i": "INT", "n": "DOUBLE", "f": "DOUBLE", "D": "DATE", "T": "TIMESTAMP_NTZ", "Z": "TIMESTAMP", "M": "TIMESTAMP_NTZ", "b": "BOOLEAN",
+_NULLS = {"s": "STRING", "i": "INT", "n": "DOUBLE", "f": "DOUBLE", "D": "DATE", "T": "TIMESTAMP_NTZ", "Z": "TIMESTAMP_LTZ", "M": "TIMESTAMP_NTZ", "b": "BOOLEAN",
           "d": "DECIMAL(18,3)", "l": "ARRAY<STRING>"}
 
 
