@@ -1,0 +1,100 @@
+"""What a person may see and do, asked of the pages themselves."""
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+from django.http import Http404
+from django.test import Client
+
+from ondatra_web.access import run_for, sync_for, syncs_of
+from ondatra_web.models import AuditLog, Run, Sync
+from tests.web.filled import a_run, a_sync, closing, person, workspace
+
+pytestmark = pytest.mark.django_db
+PAGES = ["/syncs/{sync}/", "/runs/{run}/", "/runs/{run}/live/", "/runs/{run}/records/", "/runs/{run}/records/download/?format=csv"]
+WRITES = ["/syncs/{sync}/start/", "/runs/{run}/cancel/", "/runs/{run}/confirm/"]
+
+
+@pytest.fixture
+def sync() -> Sync:
+    return a_sync(workspace())
+
+
+@pytest.fixture
+def run(sync: Sync) -> Run:
+    return a_run(sync, **closing())
+
+
+@pytest.fixture
+def owner(sync: Sync) -> User:
+    return person("alice", sync.workspace)
+
+
+@pytest.fixture
+def stranger() -> User:
+    return person("charlie", workspace("elsewhere"))
+
+
+@pytest.mark.parametrize("address", ["/", "/syncs/", "/models/", "/find/?q=N1", *PAGES])
+def test_someone_who_is_not_signed_in_is_sent_to_the_login(client: Client, run: Run, address: str) -> None:
+    answer = client.get(address.format(sync=run.sync_id, run=run.pk))
+
+    assert answer.status_code == 302
+    assert answer["Location"].startswith("/login/?next=")
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_a_stranger_finds_nothing_at_another_organizations_address(client: Client, run: Run, stranger: User, address: str) -> None:
+    client.force_login(stranger)
+
+    assert client.get(address.format(sync=run.sync_id, run=run.pk)).status_code == 404
+
+
+@pytest.mark.parametrize("address", WRITES)
+def test_a_stranger_cannot_start_or_stop_anything(client: Client, run: Run, stranger: User, address: str) -> None:
+    client.force_login(stranger)
+
+    assert client.post(address.format(sync=run.sync_id, run=run.pk)).status_code == 404
+    assert AuditLog.objects.count() == 0
+
+
+@pytest.mark.parametrize("address", WRITES)
+def test_a_viewer_looks_but_does_not_start_or_stop(client: Client, run: Run, address: str) -> None:
+    client.force_login(person("bob", run.sync.workspace, "viewer"))
+
+    assert client.get(f"/runs/{run.pk}/").status_code == 200
+    assert client.post(address.format(sync=run.sync_id, run=run.pk)).status_code == 403
+    assert Run.objects.count() == 1
+
+
+def test_a_viewer_is_shown_no_buttons_that_he_may_not_press(client: Client, run: Run) -> None:
+    client.force_login(person("bob", run.sync.workspace, "viewer"))
+
+    assert "/start/" not in client.get(f"/syncs/{run.sync_id}/").content.decode()
+
+
+def test_lists_hold_only_what_belongs_to_the_persons_organizations(client: Client, run: Run, stranger: User) -> None:
+    a_sync(workspace("elsewhere"), "sync.theirs")
+    client.force_login(stranger)
+
+    page = client.get("/syncs/").content.decode()
+
+    assert "sync.theirs" in page
+    assert "sync.aircraft" not in page
+
+
+@pytest.mark.parametrize("address", WRITES)
+def test_what_changes_something_is_not_done_by_a_link(client: Client, run: Run, owner: User, address: str) -> None:
+    client.force_login(owner)
+
+    assert client.get(address.format(sync=run.sync_id, run=run.pk)).status_code == 405
+
+
+def test_access_functions_raise_for_strangers_and_answer_members(run: Run, owner: User, stranger: User) -> None:
+    assert sync_for(owner, run.sync_id) == run.sync
+    assert run_for(owner, run.pk) == run
+    assert list(syncs_of(stranger)) == []
+    with pytest.raises(Http404):
+        sync_for(stranger, run.sync_id)
+    with pytest.raises(Http404):
+        run_for(stranger, run.pk)
