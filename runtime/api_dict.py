@@ -215,7 +215,8 @@ def _auth(reader: _Reader, value: object, where: str) -> Auth | None:
         found = reader.dict(value, where, {"env": _text, "header": _text, "param": _text})
         if set(found) != keys:
             return None
-        return Auth("header" if "header" in keys else "param" if "param" in keys else "bearer", Text(env=found["env"]), found.get("header") or found.get("param") or "")
+        kind: Literal["bearer", "header", "param"] = "header" if "header" in keys else "param" if "param" in keys else "bearer"
+        return Auth(kind, Text(env=found["env"]), found.get("header") or found.get("param") or "")
     if keys == {"user", "pass"}:
         found = reader.dict(value, where, {"user": _secret, "pass": _secret})
         return Auth("basic", found["pass"], user=found["user"]) if set(found) == keys else None

@@ -136,10 +136,11 @@ def _texts_of_times(micros: np.ndarray[Any, Any], cut: int, end: str) -> list[st
     return [v[cut:] + end for v in values] if cut or end else values
 
 
-def _timestamps(column: pa.Array, _: str) -> list[Any]:
+def _timestamps(column: pa.Array, duckdb_type: str) -> list[Any]:
     zone = column.type.tz
+    # Spark's INT96 has lost its zone on the way; then the model's type knows it
     micros = _filled(column.cast(pa.timestamp("us", zone), safe=False).cast(pa.int64()), 0).to_numpy()
-    return _without_nulls(_texts_of_times(micros, 0, "Z" if zone else ""), column)
+    return _without_nulls(_texts_of_times(micros, 0, "Z" if zone or duckdb_type == "TIMESTAMP WITH TIME ZONE" else ""), column)
 
 
 def _times(column: pa.Array, _: str) -> list[Any]:

@@ -1,6 +1,7 @@
 """One push function in a folder, called with a few rows: what the tests of the push layer share."""
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -77,3 +78,10 @@ def seconds(work: Callable[[], Any]) -> float:
     began = time.monotonic()
     work()
     return time.monotonic() - began
+
+
+def run(threads: Sequence[threading.Thread]) -> None:
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from push_bench import ROWS, Bench, outcomes, returning, row, seconds
-from web_server import Reply, Seen, WebServer, web_server
+from push_bench import ROWS, Bench, outcomes, returning, row, run, seconds
+from web_server import Reply, Seen, WebServer, slowly, web_server
 
 from runtime.errors import Cancelled
 from runtime.http import Answer, join_url, retry_after, same_host
@@ -170,7 +170,7 @@ def test_threads_share_one_token(bench: Bench, server: WebServer) -> None:
     bench.lib(returning('{key(r): "ok" if http.get("/a").ok else "error: no" for r in rows}'), **oauth(bench, server))
     push, context = bench.load(), bench.context
     threads = [threading.Thread(target=push.push, args=(PushCall([row(n)]), context)) for n in range(6)]
-    [t.start() for t in threads], [t.join() for t in threads]
+    run(threads)
     assert server.lines().count("POST /token") == 1 and len(server.seen) == 7
 
 
@@ -258,7 +258,14 @@ def test_auth_is_made_anew_for_each_attempt(bench: Bench, server: WebServer) -> 
     api = oauth(bench, server, lifetime=0.5)
     real = server.reply
     tries: list[str] = []
-    server.reply = lambda seen: real(seen) if seen.path == "/token" else (tries.append(seen.headers["authorization"]), (503, {}, b""))[1]
+
+    def reply(seen: Seen) -> Reply:
+        if seen.path == "/token":
+            return real(seen)
+        tries.append(seen.headers["authorization"])
+        return 503, {}, b""
+
+    server.reply = reply
     bench.see('http.get("/a")', retry=1, backoff=1, **api)
     assert tries == ["Bearer t0ken-1", "Bearer t0ken-2"]
 
@@ -293,7 +300,7 @@ def test_a_transport_error_is_tried_again_and_then_fails_the_call(bench: Bench, 
 
 
 def test_no_answer_within_the_timeout_is_a_transport_error(bench: Bench, server: WebServer) -> None:
-    server.reply = lambda _: (time.sleep(2), (200, {}, {}))[1]
+    server.reply = slowly(2)
     result = bench.push(returning('http.get("/a", timeout=0.3)'))
     assert "no answer within 0.3 s" in (result.outcomes[0].message or "") and result.http_seconds < 1
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from push_bench import seconds
+from push_bench import run, seconds
 
 from runtime.errors import Cancelled
 from runtime.limits import Limiter, MemoryLimiter, RedisLimiter
@@ -52,7 +52,7 @@ def test_each_key_has_its_own_budget(limiter: Limiter) -> None:
 def test_threads_share_one_budget(limiter: Limiter) -> None:
     found: list[float] = []
     threads = [threading.Thread(target=lambda: found.extend(times(limiter, 3, 4, 0.4))) for _ in range(4)]
-    [t.start() for t in threads], [t.join() for t in threads]
+    run(threads)
     found.sort()
     assert all(b - a >= 0.35 for a, b in zip(found, found[4:], strict=False))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from push_bench import KEY, ROWS, Bench, outcomes, returning, row
+from push_bench import KEY, ROWS, Bench, outcomes, returning, row, run
 from web_server import Reply, Seen, WebServer, web_server
 
 from runtime import rehearsal
@@ -316,5 +316,5 @@ def test_many_calls_at_once_keep_their_rows_apart(bench: Bench, server: WebServe
         found[start] = [o.message for o in push.push(PushCall(rows), context).outcomes]
 
     threads = [threading.Thread(target=work, args=(start,)) for start in range(0, 160, 20)]
-    [t.start() for t in threads], [t.join() for t in threads]
+    run(threads)
     assert found == {start: [str(n) for n in range(start, start + 20)] for start in range(0, 160, 20)}

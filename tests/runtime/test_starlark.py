@@ -7,10 +7,11 @@ import re
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
-from push_bench import KEY, ROWS, Bench, outcomes, returning, row, seconds
-from web_server import web_server
+from push_bench import KEY, ROWS, Bench, outcomes, returning, row, run, seconds
+from web_server import slowly, web_server
 
 from runtime import starlark
 from runtime.errors import Cancelled
@@ -59,7 +60,8 @@ def test_the_id_of_a_change_tells_two_equal_changes_of_a_row_apart(bench: Bench)
 
 
 def test_values_pass_into_starlark_and_back_unchanged(bench: Bench) -> None:
-    cells = {"int": 9007199254740993, "huge": 10 ** 37, "one": 1.0, "small": 1e-7, "none": None, "yes": True, "text": 'é "q" \u2028', "list": [1, [None]],
+    cells: dict[str, Any] = {"int": 9007199254740993, "huge": 10 ** 37, "one": 1.0, "small": 1e-7, "none": None, "yes": True, "text": 'é "q" \u2028',
+                              "list": [1, [None]],
              "struct": {"z": 1, "a": {"b": 2.0}}}
     (got,) = bench.see("show(rows[0])", rows=[row(1, **cells)])
     assert repr(got) == repr(row(1, **cells))
@@ -185,7 +187,7 @@ def test_a_cancel_after_a_request_leaves_rows_whose_fate_is_unknown(bench: Bench
 
 def test_one_function_serves_several_threads_at_once(bench: Bench) -> None:
     with web_server() as server:
-        server.reply = lambda seen: (time.sleep(0.3), (200, {}, seen.json))[1]
+        server.reply = slowly(0.3)
         bench.base_url = server.url
         bench.lib(returning('{key(r): "warn: " + str(http.post("/x", json=r["id"]).json) for r in rows}'))
         push, context, found = bench.load(), bench.context, {}
@@ -194,7 +196,7 @@ def test_one_function_serves_several_threads_at_once(bench: Bench) -> None:
             found[n] = push.push(PushCall([row(n)]), context).outcomes[0].message
 
         threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
-        assert seconds(lambda: ([t.start() for t in threads], [t.join() for t in threads])) < 1.5
+        assert seconds(lambda: run(threads)) < 1.5
         assert found == {n: str(n) for n in range(8)}
 
 

@@ -41,6 +41,8 @@ CASES: dict[str, tuple[pa.Array, str, list[Any]]] = {
                    ["2026-01-15T08:09:10", "2026-01-15T08:09:10.123456", "1950-02-03T00:00:00", None, "2026-01-15T08:09:10.500000"]),
     "timestamps with a zone": (pa.array([dt.datetime(2026, 1, 15, 8, 9, 10), dt.datetime(2026, 1, 15, 8, 9, 10, 1)], pa.timestamp("us", "UTC")),
                                "TIMESTAMP WITH TIME ZONE", ["2026-01-15T08:09:10Z", "2026-01-15T08:09:10.000001Z"]),
+    "timestamps whose zone was lost": (pa.array([dt.datetime(2026, 1, 15, 8, 9, 10)], pa.timestamp("ns")), "TIMESTAMP WITH TIME ZONE",
+                                       ["2026-01-15T08:09:10Z"]),
     "times": (pa.array([dt.time(8, 9, 10), dt.time(23, 59, 59, 500000), None], pa.time64("us")), "TIME", ["08:09:10", "23:59:59.500000", None]),
     "times in nanoseconds": (pa.array([dt.time(8, 9, 10)], pa.time64("ns")), "TIME", ["08:09:10"]),
     "blobs": (pa.array([b"\x00\xff\xaa", b"", None]), "BLOB", ["AP+q", "", None]),

@@ -98,3 +98,11 @@ def web_server() -> Iterator[WebServer]:
         yield server
     finally:
         server.close()
+
+
+def slowly(pause: float) -> Callable[[Seen], Reply]:
+    """Answers with the body it was sent, after a while."""
+    def reply(seen: Seen) -> Reply:
+        time.sleep(pause)
+        return 200, {}, seen.body or b"{}"
+    return reply
