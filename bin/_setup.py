@@ -1,0 +1,132 @@
+"""What bin/up and bin/test share: everything that a fresh machine lacks, each step with its time. Standard library only.
+
+Safe to repeat: a step whose work is done says so at once.
+"""
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+JARS = VENV / "jars"
+NEEDED_JAVA = 17
+
+
+class Missing(Exception):
+    """Something that this script cannot install; its text says what to do."""
+
+
+def step(name: str, action: Callable[[], str]) -> None:
+    """Runs one step and prints what it did and how long it took."""
+    began = time.monotonic()
+    print(f"  {name:<22}", end="", flush=True)
+    try:
+        said = action()
+    except Missing as error:
+        print(f"\n{name}: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
+    except subprocess.CalledProcessError as error:
+        print(f"\n{name}: {' '.join(map(str, error.cmd))[:200]} ended with {error.returncode}\n{(error.output or '')[-3000:]}", file=sys.stderr)
+        raise SystemExit(1) from None
+    print(f"{said}  ({time.monotonic() - began:.1f} s)", flush=True)
+
+
+def quiet(*command: str | Path, **more: object) -> str:
+    return subprocess.run([str(c) for c in command], check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more).stdout  # type: ignore[call-overload,no-any-return]
+
+
+def python_ready(lock: str) -> str:
+    """The virtual environment with exactly the locked packages."""
+    if sys.version_info < (3, 11):
+        raise Missing(f"Python 3.11 or newer is needed; this is {sys.version.split()[0]}")
+    text = (ROOT / lock).read_bytes()
+    stamp, mark = VENV / f"{lock}.stamp", hashlib.sha256(text + sys.version.encode()).hexdigest()
+    if PYTHON.exists() and stamp.exists() and stamp.read_text() == mark:
+        return "as locked"
+    if not PYTHON.exists():
+        quiet(sys.executable, "-m", "venv", VENV)
+    quiet(PYTHON, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--require-hashes", "-r", ROOT / lock)
+    stamp.write_text(mark)
+    return "installed"
+
+
+def java_ready() -> str:
+    """Java 17 or newer: found, or installed where that is possible."""
+    found = _java()
+    if found:
+        return found
+    _apt("openjdk-17-jre-headless", f"Java {NEEDED_JAVA} was not found: install it (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME")
+    found = _java()
+    if not found:
+        raise Missing(f"Java {NEEDED_JAVA} was installed but does not start; set JAVA_HOME")
+    return f"{found} installed"
+
+
+def _java() -> str:
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
+    if not java:
+        return ""
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    number = said.split('"')[1].split(".")[0] if '"' in said else ""
+    return f"Java {number}" if number.isdigit() and int(number) >= NEEDED_JAVA else ""
+
+
+def _apt(package: str, otherwise: str) -> None:
+    """Installs a Debian package as root or through sudo; raises Missing where neither is possible."""
+    if not shutil.which("apt-get"):
+        raise Missing(otherwise)
+    sudo: list[str] = []
+    if os.geteuid() != 0:
+        if not shutil.which("sudo") or subprocess.run(["sudo", "-n", "true"], capture_output=True, check=False).returncode:
+            raise Missing(otherwise)
+        sudo = ["sudo", "-n"]
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    try:
+        quiet(*sudo, "apt-get", "update", "-q", env=environment)
+        quiet(*sudo, "apt-get", "install", "-qy", "--no-install-recommends", package, env=environment)
+    except subprocess.CalledProcessError as error:
+        raise Missing(f"{otherwise}; apt-get said: {error.output.strip().splitlines()[-1] if error.output.strip() else 'nothing'}") from None
+
+
+def jars_ready() -> str:
+    """The Delta jars, resolved once; later starts need no network."""
+    if any(JARS.glob("*.jar")) and (JARS / "complete").exists():
+        return "kept"
+    quiet(PYTHON, "-m", "runtime.jars", JARS, cwd=ROOT)
+    return "resolved"
+
+
+def chromium_ready() -> str:
+    if shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome"):
+        return "found"
+    _apt("chromium", "Chromium was not found: install it (Debian: apt-get install chromium)")
+    return "installed"
+
+
+def data_ready() -> str:
+    """The data folder can be written."""
+    data = Path(os.environ.get("ONDATRA_DATA_DIR") or ROOT / "data")
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        probe = data / ".probe"
+        probe.write_text("")
+        probe.unlink()
+    except OSError as error:
+        raise Missing(f"the data folder {data} cannot be written ({error.strerror}): make it writable or set ONDATRA_DATA_DIR") from None
+    return str(data)
+
+
+def set_up(lock: str) -> None:
+    step("Python packages", lambda: python_ready(lock))
+    step("Java", java_ready)
+    step("Delta jars", jars_ready)
+    step("data folder", data_ready)

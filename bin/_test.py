@@ -1,0 +1,39 @@
+"""bin/test: set-up, style, types, structure, tests. Anything that is missing fails."""
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+from _setup import JARS, ROOT, VENV, chromium_ready, set_up, step
+
+
+def main() -> int:
+    print("Set-up")
+    set_up("requirements-test.lock")
+    step("Chromium", chromium_ready)
+    environment = {**os.environ, "ONDATRA_JARS_DIR": str(JARS), "PATH": f"{VENV / 'bin'}{os.pathsep}{os.environ['PATH']}", "PYTHONUNBUFFERED": "1"}
+    for name in ("ONDATRA_DATA_DIR", "DATABASE_URL", "REDIS_URL"):      # the tests make their own
+        environment.pop(name, None)
+    failed = []
+    if len(sys.argv) == 1:
+        for name, command in (("style", ["ruff", "check", "."]), ("types", ["mypy"]), ("imports", ["lint-imports"])):
+            began = time.monotonic()
+            ended = subprocess.run(command, cwd=ROOT, env=environment, check=False, text=True, capture_output=True)
+            print(f"{name}: {'ok' if ended.returncode == 0 else 'failed'}  ({time.monotonic() - began:.1f} s)", flush=True)
+            if ended.returncode:
+                failed.append(name)
+                print(ended.stdout[-6000:], ended.stderr[-2000:], flush=True)
+    suites = [["pytest", *sys.argv[1:]]] if len(sys.argv) > 1 else [["pytest", "tests", "--ignore=tests/conformance", "--durations=15"],
+                                                                    ["pytest", "-p", "no:django", "tests/conformance", "--durations=15"]]
+    for suite in suites:
+        if subprocess.run(suite, cwd=ROOT, env=environment, check=False).returncode:
+            failed.append(" ".join(suite[:4]))
+    if failed:
+        print("failed: " + ", ".join(failed), flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
