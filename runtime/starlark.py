@@ -213,7 +213,7 @@ class Watch:
         self.cancelled = cancelled
         self.began = self.looked = time.monotonic()
         self.away = 0.0                         # spent in requests and waits
-        self.memory: int | None = None
+        self.memory = _resident()
         self.why = ""
         self.raised: BaseException | None = None
 
@@ -226,7 +226,6 @@ class Watch:
             self.why = f"the call computed longer than {TIME_LIMIT:g} s"
             return True
         used = _resident()
-        self.memory = used if self.memory is None else self.memory
         if used - self.memory > MEMORY_LIMIT:
             self.why = f"the call took more than {MEMORY_LIMIT >> 20} MiB of memory"
             return True
