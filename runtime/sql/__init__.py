@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ _HINT = "; rewrite it, or write the model in Spark SQL with `-- @dialect: spark`
 _done: dict[Any, Translated] = {}
 
 
-@lru_cache(4096)
 def references(sql: str, dialect: str = "duckdb") -> tuple[TableRef, ...]:
     """The tables that a model reads, each at its first line. SqlProblems if the SQL is not exactly one SELECT."""
     if dialect == "spark":
@@ -74,6 +72,7 @@ def _translate(sql: str, mine: Mapping[str, tuple[Column, ...]], reads: Mapping[
         return view, [(c.name, parse(c.duckdb_type)) for c in known[name]]
 
     queries = Queries(g, lookup)
+    queries.known[id(node)] = described
     try:
         text, columns = queries.write(node, None)
         if columns != described:

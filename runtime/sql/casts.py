@@ -96,10 +96,9 @@ def _to_decimal(e: E, to: Type, spark: str, word: str) -> str | None:
         return f"{word}({e.text} AS {spark})"
     if e.type.name == "VARCHAR":
         return texts.bound(e.text, "sv", f"CASE WHEN sv IS NULL THEN NULL ELSE {word}(trim(sv) AS {spark}) END")
-    if e.type.name == "DOUBLE" and to.scale <= 15:     # DuckDB scales the double, then rounds
-        scaled = f"({word}(rint({e.text} * 1e{to.scale}D) AS DECIMAL(38,0)) / CAST('1{'0' * to.scale}' AS DECIMAL({to.scale + 1},0)))"
-        return f"{word}({word}(format_string('%.0f', rint({e.text} * 1e{to.scale}D)) AS DECIMAL(38,0)) * CAST('1E-{to.scale}' AS DECIMAL(38,{to.scale})) AS {spark})" \
-            if to.scale > 6 else f"{word}({scaled} AS {spark})"
+    if e.type.name == "DOUBLE" and to.scale <= 6:      # DuckDB scales the double, then rounds
+        scaled = f"({word}(round({e.text} * 1e{to.scale}D, 0) AS DECIMAL(38,0)) / CAST('1{'0' * to.scale}' AS DECIMAL({to.scale + 1},0)))"
+        return f"{word}({scaled} AS {spark})"
     return None
 
 
@@ -139,7 +138,7 @@ def _to_moment(e: E, to: Type, spark: str, word: str, try_: bool) -> str | None:
         return texts.bound(x, "sv", f"CASE WHEN sv IS NULL THEN NULL WHEN trim(sv) RLIKE {texts.string(pattern)} THEN {word}({shaped} AS {spark}) "
                            f"ELSE CAST({other} AS {spark}) END")
     if to.letter == "t":
-        return f"CAST(date_format({x}, 'HH:mm:ss.SSSSSS') AS TIME(6))" if a in "TZ" else None
+        return f"CAST(date_format({x}, 'HH:mm:ss.SSSSSS') AS TIME(6))" if a == "T" else None
     if a in "DTZ":
         return f"CAST({x} AS {spark})"
     return None

@@ -28,6 +28,7 @@ class Expressions:
         self.queries = queries
         self.scope = scope
         self.unnested: dict[int, E] = {}
+        self.plain_in: set[int] = set()
         self._writers: dict[str, Callable[[Node], E]] = {
             "CONSTANT": self.constant_node, "COLUMN_REF": self.column, "COMPARISON": self.comparison, "CONJUNCTION": self.conjunction,
             "OPERATOR": self.operator, "CASE": self.case, "CAST": self.cast_node, "BETWEEN": self.between, "SUBQUERY": self.subquery, "POSITIONAL_REFERENCE": self.positional,
@@ -103,6 +104,8 @@ class Expressions:
 
     def constant(self, node: Node, what: str) -> Any:
         """The Python value of an argument that must be constant."""
+        if node["class"] == "CONSTANT" and node["literal"]["kind"] in _READ:
+            return _READ[node["literal"]["kind"]](node["literal"].get("text") or "")
         if node["class"] == "CONSTANT" or self.is_constant(node):
             try:
                 return self.scope.gate.value(node, {**template(), "from_table": _EMPTY, "aggregate_handling": "STANDARD_HANDLING"})
@@ -136,6 +139,16 @@ class Expressions:
         for name in rest:
             text, kind = self.field(E(text, kind), name, node)
         return E(text, kind)
+
+    def allow_in(self, node: Node, alone: bool = True) -> None:
+        """Notes the IN (SELECT …) of a WHERE for which NULL and false come to the same, or that Spark negates with NULLs in mind."""
+        if node["class"] == "CONJUNCTION":
+            for child in node["children"]:
+                self.allow_in(child, alone and node["type"] == "CONJUNCTION_AND")
+        elif node["class"] == "SUBQUERY":
+            self.plain_in.add(id(node))
+        elif node["class"] == "OPERATOR" and node["type"] == "OPERATOR_NOT" and alone:
+            self.plain_in.add(id(node["children"][0]))
 
     def positional(self, node: Node) -> E:
         """#1: the first column of FROM."""
@@ -245,6 +258,8 @@ class Expressions:
         if kind == "SCALAR":
             return E(f"({text})", columns[0][1])
         if kind == "ANY" and node["comparison_type"] == "COMPARE_EQUAL":
+            if id(node) not in self.plain_in:
+                raise Refused("IN (SELECT …) elsewhere than in WHERE joined by AND or OR (Spark makes its NULL false)", where(node), hint=False)
             left = self.write(node["child"])
             if left.type != columns[0][1] and (left.type.letter, columns[0][1].letter) != ("i", "i"):
                 raise Refused(f"{left.type} IN (SELECT {columns[0][1]})", where(node), hint=False)
@@ -332,6 +347,7 @@ def _cast_template(kind: str) -> Node:
     return _CASTS[kind]
 
 
+_READ: dict[str, Callable[[str], Any]] = {"STRING": str, "INTEGER": int, "BOOLEAN": lambda t: t.lower() == "true", "NULL": lambda t: None}
 _CASTS: dict[str, Node] = {}
 _EMPTY: Node = {"type": "EMPTY", "alias": "", "sample": None, "query_location": 18446744073709551615, "query_location_length": 0}
 

@@ -105,7 +105,7 @@ def describe(item: Node, place: Place, line: int) -> FileRead:
         suffix = re.sub(r"\.(gz|zst)$", "", item["table_name"].lower()).rsplit(".", 1)[-1]
         if suffix not in _KINDS:
             raise SqlProblems([(line, f"FROM '{item['table_name']}': read files by read_csv, read_parquet or read_json, or name a .csv, .parquet or .json file")])
-        function, given, options = _READERS[_KINDS[suffix]], [item["table_name"]], {}
+        function, given, options = _READERS[_KINDS[suffix]], [item["table_name"]], dict[str, Any]()
     else:
         function = item["function"]["function_name"]
         given, options = arguments(g, item, function, line)

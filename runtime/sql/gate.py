@@ -42,6 +42,7 @@ class Gate:
         self._tables: dict[str, tuple[Column, ...]] = {}
         self._schemas = {"main", "__files"}
         self._described: dict[str, list[tuple[str, Type]]] = {}
+        self._parsed: dict[str, Node] = {}
         rows = self.con.execute("SELECT function_name, function_type, stability FROM duckdb_functions()").fetchall()
         self.aggregates = {n for n, t, _ in rows if t == "aggregate"} | {"json_group_array", "json_group_object", "json_group_structure", "count_star"}
         self.foldable = {n for n, t, s in rows if t == "scalar"} - {n for n, t, s in rows if t == "scalar" and s != "CONSISTENT"}
@@ -53,7 +54,14 @@ class Gate:
             raise GateError(str(error)) from None
 
     def parse(self, sql: str) -> Node:
-        """The only statement of `sql`; SqlProblems for none, two, or a syntax error."""
+        """The only statement of `sql`, never to be changed; SqlProblems for none, two, or a syntax error."""
+        if sql not in self._parsed:
+            if len(self._parsed) > 2000:
+                self._parsed.clear()
+            self._parsed[sql] = self._parse(sql)
+        return self._parsed[sql]
+
+    def _parse(self, sql: str) -> Node:
         answer = json.loads(self.run("SELECT json_serialize_sql(?::VARCHAR)", sql)[0][0])
         if answer["error"]:
             at = int(answer.get("position") or 0)

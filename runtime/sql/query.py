@@ -40,6 +40,7 @@ class Queries:
         self.gate = gate
         self.tables = tables
         self.sources = Sources(self)
+        self.known: dict[int, Columns] = {}         # nodes that DuckDB has described already
         self._count = 0
 
     def number(self) -> int:
@@ -97,10 +98,10 @@ class Queries:
 
     def select(self, node: Node, scope: Scope) -> tuple[str, Columns]:
         if node.get("sample"):
-            raise Refused("USING SAMPLE", _first(node), hint=False)
+            raise Refused("USING SAMPLE", _first(node["from_table"]), hint=False)
         source = self.sources.read(node["from_table"], scope)
         try:
-            described = scope.probe_nested_or(self.described(node, scope))
+            described = self.known.get(id(node)) or scope.probe_nested_or({**node, "cte_map": {"map": scope.ctes}})
         except GateError as error:
             raise Refused(f"this SELECT, which DuckDB does not describe alone ({error.message.splitlines()[0]})", _first(node)) from None
         projections = expand(node["select_list"], scope)
@@ -124,6 +125,7 @@ class Queries:
         for item, (_, kind) in zip(projections, described, strict=True):
             out.texts.append(writer.cast(writer.projection(item), kind, item).text)
         if clauses["where_clause"]:
+            writer.allow_in(clauses["where_clause"])
             out.where = writer.condition(clauses["where_clause"])
         if scope.grouped and groups:
             out.group = self.grouping(groups, node, writer)
@@ -133,9 +135,6 @@ class Queries:
             out.qualify = writer.condition(clauses["qualify"])
         self.modifiers(node, out, projections, aliases, scope, writer)
         return assembled(out), list(zip(out.names, out.types, strict=True))
-
-    def described(self, node: Node, scope: Scope) -> Node:
-        return {**node, "cte_map": {"map": scope.ctes}}
 
     def groups(self, node: Node, projections: list[Node], aliases: Mapping[str, Node], scope: Scope) -> list[Node]:
         if node["aggregate_handling"] == "FORCE_AGGREGATES":
@@ -186,7 +185,7 @@ class Queries:
             name = item["column_names"][0].lower()
             at = low.index(name) + 1 if name in low else None
         if at is None:
-            item = substitute(item, {k: v for k, v in aliases.items()}, scope, aliases_first=True)
+            item = substitute(item, aliases, scope, aliases_first=True)
             at = next((i for i, p in enumerate(projections, 1) if same(p, item)), None)
         if at is not None:
             sortable(out.types[at - 1], item)
@@ -286,24 +285,24 @@ def assembled(s: Select) -> str:
     if s.distinct:
         raise Refused("DISTINCT with QUALIFY or with ORDER BY a column that is not selected", None, hint=False)
     inner = [f"c{i}" for i in range(len(names))]
-    items = [f"{t} AS {n}" for t, n in zip(s.texts, inner, strict=True)]
+    hidden_items = [f"{t} AS {n}" for t, n in zip(s.texts, inner, strict=True)]
     keys, condition = [], ""
     for i, (text, way) in enumerate(s.order):
         if isinstance(text, str):
-            items.append(f"{text} AS __o{i}")
+            hidden_items.append(f"{text} AS __o{i}")
         keys.append(f"__o{i} {way}" if isinstance(text, str) else f"{inner[text - 1]} {way}")
     if s.qualify:
-        items.append(f"{s.qualify} AS __keep")
+        hidden_items.append(f"{s.qualify} AS __keep")
         condition = " WHERE __keep"
     if s.distinct_on:
         if s.qualify or s.group:
             raise Refused("DISTINCT ON with QUALIFY or GROUP BY", None, hint=False)
         by = ", ".join(f"{s.texts[t - 1] if isinstance(t, int) else t} {w}" for t, w in s.order) or ", ".join(s.distinct_on)
-        items.append(f"row_number() OVER (PARTITION BY {', '.join(s.distinct_on)} ORDER BY {by}) = 1 AS __keep")
+        hidden_items.append(f"row_number() OVER (PARTITION BY {', '.join(s.distinct_on)} ORDER BY {by}) = 1 AS __keep")
         condition = " WHERE __keep"
     order = " ORDER BY " + ", ".join(keys) if keys else ""
     picked = ", ".join(f"{c} AS {n}" for c, n in zip(inner, names, strict=True))
-    return f"SELECT {picked} FROM (SELECT {', '.join(items)}{source}) AS __i{condition}{order}{s.limit}"
+    return f"SELECT {picked} FROM (SELECT {', '.join(hidden_items)}{source}) AS __i{condition}{order}{s.limit}"
 
 
 def ordering(s: Select) -> str:
@@ -313,7 +312,7 @@ def ordering(s: Select) -> str:
 def direction(order: Node) -> str:
     """DuckDB's defaults: ascending, NULLs last either way."""
     down = order["type"] == "DESCENDING"
-    return f"{'DESC' if down else 'ASC'} NULLS {'FIRST' if order['null_order'] == 'ORDERS_NULLS_FIRST' or order['null_order'] == 'NULLS_FIRST' else 'LAST'}"
+    return f"{'DESC' if down else 'ASC'} NULLS {'FIRST' if order['null_order'] == 'NULLS FIRST' else 'LAST'}"
 
 
 def sortable(kind: Type, node: Node) -> None:
@@ -341,7 +340,7 @@ def substitute(node: Node, aliases: Mapping[str, Node], scope: Scope, aliases_fi
         return node
     if node.get("class") == "SUBQUERY" or node.get("class") == "LAMBDA" and node.get("syntax_type") != "SINGLE_ARROW":
         return node
-    out = {}
+    out: Node = {}
     for key, value in node.items():
         if isinstance(value, dict) and key != "type_expr":
             out[key] = substitute(value, aliases, scope, aliases_first)

@@ -130,7 +130,8 @@ class Scope:
     def prime(self, nodes: list[Node], aggregates: bool) -> None:
         """Types of many parts in one or two probes; what fails is tried alone when it is asked for."""
         parts = [n for n in nodes if "class" in n and n["class"] not in ("LAMBDA", "STAR", "TYPE", "COLUMN_REF")]
-        plain, grouped = [], []
+        plain: list[Node] = []
+        grouped: list[Node] = []
         for part in parts:
             (grouped if aggregates and self.has_aggregate(part) else plain).append(part)
         for bunch, by_group in ((plain, False), (grouped, True)):
@@ -149,6 +150,8 @@ class Scope:
         """Whether an aggregate of this query level stands below the node."""
         if node.get("class") == "SUBQUERY":
             return False
+        if node.get("type") == "GROUPING_FUNCTION":
+            return True
         if node.get("class") == "FUNCTION" and node["function_name"] in self.gate.aggregates:
             return True
         return any(self.has_aggregate(child) for child in children(node))
@@ -176,7 +179,7 @@ class Scope:
 
 def children(node: Node) -> list[Node]:
     """The expressions directly below an expression (a subquery's own query excluded)."""
-    out = []
+    out: list[Node] = []
     for key, value in node.items():
         if key in ("subquery", "type_expr"):
             continue

@@ -15,7 +15,7 @@ def expand(items: list[Node], scope: Scope) -> list[Node]:
     for item in items:
         stars = [n for n in walk(item) if n.get("class") == "STAR"]
         if not stars:
-            out.append(copy.deepcopy(item))
+            out.append(item)
         elif item["class"] == "STAR":
             out += plain(item, scope)
         elif item["class"] == "FUNCTION" and item["function_name"] in ("~~", "!~~", "~~*", "!~~*") and item["arguments"][0]["expression"]["class"] == "STAR":

@@ -116,7 +116,7 @@ def json_piece(text: str, kind: Type, depth: int = 0) -> str:
     if name == "DOUBLE":
         return double_json(text)
     if name == "DECIMAL":
-        return double_json(decimal_double(text, kind)) if kind.precision <= 18 else f"coalesce(CAST({text} AS STRING), 'null')"
+        return double_json(decimal_double(text, kind)) if kind.precision <= 15 else f"coalesce(CAST({text} AS STRING), 'null')"
     if name in ("DATE", "TIME") or kind.letter == "T":
         return f"coalesce(concat('\"', CAST({text} AS STRING), '\"'), 'null')"
     if name == "TIMESTAMPTZ":

@@ -86,3 +86,20 @@ def plain(value: Any, kind: str) -> Any:
 def form(rows: list[list[Any]], kinds: list[str], ordered: bool) -> list[str]:
     out = [json.dumps([plain(v, k) for v, k in zip(row, kinds, strict=True)], ensure_ascii=False, default=str) for row in rows]
     return out if ordered else sorted(out)
+
+
+def answer(con: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
+    """DuckDB's own answer; moments with a zone as text, so that no zone library is needed."""
+    described = con.execute(f"DESCRIBE {sql}").fetchall()
+    kinds = [r[1] for r in described]
+    columns = ", ".join(f"CAST(c{i} AS VARCHAR)" if "WITH TIME ZONE" in k else f"c{i}" for i, k in enumerate(kinds))
+    try:
+        rows = con.execute(f"SELECT {columns} FROM ({sql}) t({', '.join(f'c{i}' for i in range(len(kinds)))})").fetchall()
+    except duckdb.Error as error:
+        return {"error": str(error)}
+    return {"columns": [r[0] for r in described], "types": kinds, "rows": [list(r) for r in rows]}
+
+
+def unquoted(kind: str) -> str:
+    """Whether a field's name in a STRUCT is quoted is a matter of spelling."""
+    return kind.replace('"', "")

@@ -31,6 +31,8 @@ def count_star(w: Expressions, found: list[E], nodes: list[Node], node: Node) ->
 
 @aggregate_writer("count")
 def count(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> str:
+    if not found:
+        return "count(1){F}"
     if len(found) != 1 or found[0].type.letter in "?mv":
         raise refuse(node, found)
     return f"count({{D}}{found[0].text}){{F}}"
@@ -199,8 +201,7 @@ def quantile(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> s
         place = f"((size(a) - 1) * {float(q)!r}D)"
         low, high = f"a[CAST(floor({place}) AS INT)]", f"a[CAST(ceil({place}) AS INT)]"
         return f"{low} + ({high} - {low}) * ({place} - floor({place}))"
-    several = isinstance(at, list)
-    body = "array(" + ", ".join(one(q) for q in at) + ")" if several else one(at)
+    body = "array(" + ", ".join(one(q) for q in at) + ")" if isinstance(at, list) else one(at)
     return f"transform(array(array_sort(collect_list(CAST({e.text} AS DOUBLE)){{F}})), a -> CASE WHEN size(a) > 0 THEN {body} END)[0]{{O}}"
 
 

@@ -16,13 +16,12 @@ if TYPE_CHECKING:
 
 rules({
     "length len array_length list_count_all": "l: size({0})", "cardinality": "m: size({0})",
-    "list_distinct array_distinct": "l: array_distinct(filter({0}, v -> v IS NOT NULL))", "flatten": "l: flatten(filter({0}, v -> v IS NOT NULL))",
+    "flatten": "l: flatten(filter({0}, v -> v IS NOT NULL))",
     "list_unique array_unique": "l: size(array_distinct(filter({0}, v -> v IS NOT NULL)))",
     "list_count array_count": "l: size(filter({0}, v -> v IS NOT NULL))",
     "list_max array_max": "l: array_max({0})", "list_min array_min": "l: array_min({0})",
     "list_reverse array_reverse": "l: reverse({0})",
     "map_keys": "m: map_keys({0})", "map_values": "m: map_values({0})", "map_entries": "m: transform(map_entries({0}), e -> named_struct('key', e.key, 'value', e.value))",
-    "map_from_entries": [],
 })
 PLAIN = "ifdsDTZtb"
 
@@ -78,7 +77,7 @@ def extract(w: Expressions, arguments: list[Node], node: Node) -> E | None:
         raise Refused(f"[{at.type}] of a {e.type}", where(node))
     if e.type.name == "VARCHAR":
         n = w.constant(arguments[1], "a position in text")
-        return E(f"substring({e.text}, {n}, 1)" if n > 0 else f"CASE WHEN length({e.text}) >= {-n} THEN substring({e.text}, {n}, 1) ELSE '' END", VARCHAR) if n else None
+        return E(f"substring({e.text}, {n}, 1)" if n > 0 else f"CASE WHEN length({e.text}) < {-n} THEN '' ELSE substring({e.text}, {n}, 1) END", VARCHAR) if n else None
     kind = list_of(e, node)
     if w.is_constant(arguments[1]) and w.constant(arguments[1], ""):
         return E(f"try_element_at({e.text}, {at.text})", kind)

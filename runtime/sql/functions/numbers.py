@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from ..expr import Expressions
 
 _TOO_SMALL = "CASE WHEN {0} <= 0 THEN CAST(raise_error('cannot take the logarithm of zero or less') AS DOUBLE) ELSE %s({0}) END"
+_ZERO = "if({0} < 0 AND {0} > -1, {0} * 0D, %s)"        # -0.4 becomes -0.0, whose text differs
 _WHOLE = "CASE WHEN abs({0}) < 9e15D THEN CAST(%s({0}) AS DOUBLE) ELSE {0} END"
 
 rules({
     "abs @": "n: abs({0})",
     "floor": [("f", "=" + _WHOLE % "floor"), ("d", "floor({0})"), ("i", "={0}")],
-    "ceil ceiling": [("f", "=" + _WHOLE % "ceil"), ("d", "ceil({0})"), ("i", "={0}")],
-    "trunc": [("f", "=CASE WHEN abs({0}) < 9e15D THEN CAST(if({0} < 0, ceil({0}), floor({0})) AS DOUBLE) ELSE {0} END"),
+    "ceil ceiling": [("f", "=" + _ZERO % (_WHOLE % "ceil")), ("d", "ceil({0})"), ("i", "={0}")],
+    "trunc": [("f", "=" + _ZERO % "CASE WHEN abs({0}) < 9e15D THEN CAST(if({0} < 0, ceil({0}), floor({0})) AS DOUBLE) ELSE {0} END"),
               ("d", "if({0} < 0, ceil({0}), floor({0}))"), ("i", "={0}")],
     "sqrt": "F: =CASE WHEN {0} < 0 THEN CAST(raise_error('cannot take square root of a negative number') AS DOUBLE) ELSE sqrt({0}) END",
     "cbrt": "F: =cbrt({0})", "exp": "F: =exp({0})", "pow power ** ^": "FF: =pow({0}, {1})", "pi": ": =pi()",
@@ -31,7 +32,6 @@ rules({
     "sign": "n: signum({0})", "isnan": "f: isnan({0})", "isinf": "f: (abs({0}) = double('infinity'))",
     "isfinite": "f: (NOT isnan({0}) AND abs({0}) <> double('infinity'))",
     "&": "ii: ({0} & {1})", "|": "ii: ({0} | {1})", "xor": "ii: ({0} ^ {1})", "~": "i: (~{0})",
-    "even": [], "gcd greatest_common_divisor": [],
 })
 
 
@@ -116,8 +116,10 @@ def rounded(w: Expressions, arguments: list[Node], node: Node) -> E | None:
     if a.type.name == "DOUBLE" and abs(digits) <= 15:
         power = f"1e{abs(digits)}D"
         if digits == 0:
-            return E(f"round({a.text}, 0)", DOUBLE)
-        return E(f"(round({a.text} {'*' if digits > 0 else '/'} {power}, 0) {'/' if digits > 0 else '*'} {power})", DOUBLE)
+            return E(texts.bound(a.text, "rv", "if(rv < 0 AND rv > -0.5D, rv * 0D, round(rv, 0))"), DOUBLE)
+        scaled = f"round(rv {'*' if digits > 0 else '/'} {power}, 0)"
+        body = f"CASE WHEN abs({scaled}) >= 1e15D THEN rv WHEN {scaled} = 0 THEN rv * 0D ELSE {scaled} {'/' if digits > 0 else '*'} {power} END"
+        return E(texts.bound(a.text, "rv", body), DOUBLE)
     raise Refused(f"round({a.type}, {digits})", where(node))
 
 

@@ -22,6 +22,7 @@ RULES: dict[str, list[tuple[str, str]]] = {}
 WRITERS: dict[str, Writer] = {}
 AGGREGATES: dict[str, Callable[[Expressions, list[E], list[Node], Node], str]] = {}
 VOLATILE: set[str] = set()
+FAMILIES: dict[str, list[str]] = {}
 UNFOLDABLE = {"current_setting", "getvariable", "current_database", "current_schema", "current_schemas", "current_query", "version", "unnest", "unlist",
               "nextval", "currval", "error", "txid_current", "in_search_path", "pg_typeof", "getenv", "add_parquet_key", "write_log", "hash"}
 FOLDABLE_MACROS = {"round_even", "roundbankers", "fdiv", "fmod", "list_append", "array_append", "list_prepend", "array_prepend", "nullif", "split_part", "date_add",
@@ -173,7 +174,11 @@ def series(w: Expressions, name: str, arguments: list[Node], node: Node) -> tupl
 
 def load() -> None:
     """Imports the families, which register themselves."""
-    from . import aggregates, dates, jsons, lists, numbers, strings  # noqa: F401
+    from importlib import import_module
+    for family in ("numbers", "strings", "dates", "lists", "jsons", "aggregates"):
+        before = {*RULES, *WRITERS, *AGGREGATES}
+        import_module(f"{__package__}.{family}")
+        FAMILIES.setdefault(family, sorted({*RULES, *WRITERS, *AGGREGATES} - before))
 
 
 __all__ = ["AGGREGATES", "RULES", "WRITERS", "Any", "aggregate", "function", "load", "rules", "write"]

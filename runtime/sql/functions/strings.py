@@ -32,7 +32,7 @@ rules({
     "replace": "sss: replace({0}, {1}, {2})", "translate": "sss: translate({0}, {1}, {2})", "repeat": "sI: repeat({0}, {1})",
     "reverse": "s: " + _LONE,
     "starts_with prefix ^@": "ss: startswith({0}, {1})", "ends_with suffix": "ss: endswith({0}, {1})",
-    "instr strpos": "ss: instr({0}, {1})", "position": "ss: instr({1}, {0})",
+    "instr strpos": "ss: instr({0}, {1})", "position": "ss: instr({0}, {1})",
     "left": "sI: CASE WHEN {1} >= 0 THEN left({0}, {1}) ELSE left({0}, greatest(length({0}) + {1}, 0)) END",
     "right": "sI: CASE WHEN {1} >= 0 THEN right({0}, {1}) ELSE right({0}, greatest(length({0}) + {1}, 0)) END",
     "lpad": "sIs: lpad({0}, {1}, {2})", "rpad": "sIs: rpad({0}, {1}, {2})",
@@ -174,15 +174,10 @@ def regexp_replace(w: Expressions, arguments: list[Node], node: Node) -> E | Non
     if "g" in options:
         return E(f"regexp_replace({a.text}, {string(found)}, {string(by)})", VARCHAR)
     head = found.index(")") + 1
-    by = re.sub(r"\$0", "${m}", by)
-    if "${m}" in by:
+    if re.search(r"(?<!\\)\$0", by):
         raise Refused("\\0 in the replacement of regexp_replace()", where(node))
     once = found[:head] + "\\A((?s:.*?))(?:" + found[head:] + ")"
-    return E(f"regexp_replace({a.text}, {string(once)}, {string('$1' + _shifted(by))})", VARCHAR)
-
-
-def _shifted(by: str) -> str:
-    return by
+    return E(f"regexp_replace({a.text}, {string(once)}, {string('$1' + by)})", VARCHAR)
 
 
 @writer("regexp_extract", "regexp_extract_all")

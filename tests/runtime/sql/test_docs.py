@@ -1,0 +1,10 @@
+"""The page of the dialect and the tables it is made of."""
+from __future__ import annotations
+
+from pathlib import Path
+
+from runtime.sql.supported import page
+
+
+def test_the_page_is_what_the_tables_say() -> None:
+    assert (Path(__file__).parents[3] / "docs" / "dialect.md").read_text(encoding="utf-8") == page()
