@@ -16,8 +16,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
-JARS = VENV / "jars"
+JARS = Path(os.environ.get("ONDATRA_JARS_DIR") or VENV / "jars")
 NEEDED_JAVA = 17
+JVMS = Path("/usr/lib/jvm")
 
 
 class Missing(Exception):
@@ -44,7 +45,7 @@ def quiet(*command: str | Path, **more: object) -> str:
 
 
 def python_ready(lock: str) -> str:
-    """The virtual environment with exactly the locked packages."""
+    """The virtual environment with the locked packages. The tests' lock holds the other one whole, so either order is safe."""
     if sys.version_info < (3, 11):
         raise Missing(f"Python 3.11 or newer is needed; this is {sys.version.split()[0]}")
     text = (ROOT / lock).read_bytes()
@@ -52,14 +53,37 @@ def python_ready(lock: str) -> str:
     if PYTHON.exists() and stamp.exists() and stamp.read_text() == mark:
         return "as locked"
     if not PYTHON.exists():
-        quiet(sys.executable, "-m", "venv", VENV)
-    quiet(PYTHON, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--require-hashes", "-r", ROOT / lock)
+        _venv()
+    _patiently(PYTHON, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--require-hashes", "-r", ROOT / lock)
     stamp.write_text(mark)
     return "installed"
 
 
+def _venv() -> None:
+    """Debian keeps the module venv in a package of its own."""
+    command = [sys.executable, "-m", "venv", "--clear", VENV]
+    try:
+        quiet(*command)
+    except subprocess.CalledProcessError:
+        package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
+        _apt(package, f"{sys.executable} cannot make a virtual environment: install {package} (Debian: apt-get install {package})")
+        quiet(*command)
+
+
+def _patiently(*command: str | Path, tries: int = 3, **more: object) -> str:
+    """A network that drops a download deserves another try."""
+    for left in reversed(range(tries)):
+        try:
+            return quiet(*command, **more)
+        except subprocess.CalledProcessError:
+            if not left:
+                raise
+            time.sleep(2)
+    return ""
+
+
 def java_ready() -> str:
-    """Java 17 or newer: found, or installed where that is possible."""
+    """Java 17 or newer: found, or installed where that is possible. Leaves JAVA_HOME at one that PATH does not lead to."""
     found = _java()
     if found:
         return found
@@ -72,12 +96,24 @@ def java_ready() -> str:
 
 def _java() -> str:
     home = os.environ.get("JAVA_HOME")
-    java = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
-    if not java:
-        return ""
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    first = [Path(home, "bin", "java")] if home else [Path(j)] if (j := shutil.which("java")) else []
+    installed = sorted(JVMS.glob("*/bin/java"))
+    for java in [*first, *installed]:
+        if (number := _java_version(java)) >= NEEDED_JAVA:
+            if java not in first:
+                os.environ["JAVA_HOME"] = str(java.parent.parent)
+            return f"Java {number}"
+    return ""
+
+
+def _java_version(java: Path) -> int:
+    """0 where it does not run."""
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    except OSError:
+        return 0
     number = said.split('"')[1].split(".")[0] if '"' in said else ""
-    return f"Java {number}" if number.isdigit() and int(number) >= NEEDED_JAVA else ""
+    return int(number) if number.isdigit() else 0
 
 
 def _apt(package: str, otherwise: str) -> None:
@@ -99,9 +135,11 @@ def _apt(package: str, otherwise: str) -> None:
 
 def jars_ready() -> str:
     """The Delta jars, resolved once; later starts need no network."""
-    if any(JARS.glob("*.jar")) and (JARS / "complete").exists():
+    wanted = "s3" if os.environ.get("ONDATRA_LAKE_URL", "").startswith("s3") else "delta"
+    kept = subprocess.run([PYTHON, "-m", "runtime.jars", "--check", wanted, JARS], cwd=ROOT, capture_output=True, check=False).returncode == 0
+    if kept:
         return "kept"
-    quiet(PYTHON, "-m", "runtime.jars", JARS, cwd=ROOT)
+    _patiently(PYTHON, "-m", "runtime.jars", wanted, JARS, cwd=ROOT)
     return "resolved"
 
 
@@ -109,6 +147,18 @@ def chromium_ready() -> str:
     if shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome"):
         return "found"
     _apt("chromium", "Chromium was not found: install it (Debian: apt-get install chromium)")
+    return "installed"
+
+
+def postgres_ready() -> str:
+    """PostgreSQL's programs, for the tests on the database of production."""
+    def found() -> bool:
+        return bool(shutil.which("initdb") or list(Path("/usr/lib/postgresql").glob("*/bin/initdb")))
+    if found():
+        return "found"
+    _apt("postgresql", "PostgreSQL was not found: install it (Debian: apt-get install postgresql)")
+    if not found():
+        raise Missing("PostgreSQL was installed but initdb is not in /usr/lib/postgresql/*/bin; put it on PATH")
     return "installed"
 
 
@@ -126,7 +176,7 @@ def data_ready() -> str:
 
 
 def set_up(lock: str) -> None:
+    step("data folder", data_ready)
     step("Python packages", lambda: python_ready(lock))
     step("Java", java_ready)
     step("Delta jars", jars_ready)
-    step("data folder", data_ready)

@@ -1,33 +1,63 @@
-"""Resolves the Delta jars once: `python -m runtime.jars FOLDER`. What Spark ships itself is left out."""
+"""`python -m runtime.jars [--check] delta|s3 FOLDER`: fetches the jars that Spark lacks, once, through Spark's own Ivy."""
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import tempfile
 from pathlib import Path
 
-DELTA = "io.delta:delta-spark_4.2_2.13:4.4.0"
-EXCLUDED = ("org.apache.hadoop:hadoop-client-api", "org.apache.hadoop:hadoop-client-runtime")
-#: Delta's own; everything else that Ivy brings is in Spark's jars folder already.
-OWN = ("io.delta_", "io.unitycatalog_")
+DELTA = ("io.delta:delta-spark_4.2_2.13:4.4.0",)
+AWS = "2.35.4"
+#: A lake on S3. The SDK's bundle would be 686 MB; these parts are all that s3a needs.
+S3 = ("org.apache.hadoop:hadoop-aws:3.5.0",
+      *(f"software.amazon.awssdk:{part}:{AWS}" for part in ("s3", "s3-transfer-manager", "sts", "apache-client", "netty-nio-client")))
+PACKAGES = {"delta": DELTA, "s3": DELTA + S3}
+EXCLUDED = ("software.amazon.awssdk:bundle", "org.apache.hadoop:hadoop-client-api", "org.apache.hadoop:hadoop-client-runtime")
 
 
-def resolve(folder: Path) -> list[Path]:
-    """The jars in `folder`; needs the network. A file `complete` says that all of them are there."""
+def present(folder: Path, wanted: str) -> bool:
+    """Whether everything wanted was fetched into the folder before; `complete` names what was."""
+    stamp = folder / "complete"
+    known = stamp.read_text().split() if stamp.exists() else []
+    return set(PACKAGES[wanted]) <= set(known) and any(folder.glob("*.jar"))
+
+
+def artifact(file_name: str) -> str:
+    """org.slf4j_slf4j-api-2.0.13.jar -> slf4j-api. Ivy puts the group before the name; Spark's own jars have none."""
+    name = re.sub(r"-\d[^/]*\.jar$", "", file_name)
+    group, _, rest = name.partition("_")
+    return rest if rest and "." in group else name
+
+
+def fetch(folder: Path, wanted: str) -> list[str]:
+    """Fetches, and keeps what Spark does not ship itself. Needs the network."""
+    import pyspark
     from pyspark.sql import SparkSession
 
-    with tempfile.TemporaryDirectory() as cache:
-        session = (SparkSession.builder.master("local[1]").config("spark.jars.packages", DELTA).config("spark.jars.excludes", ",".join(EXCLUDED))
-                   .config("spark.jars.ivy", cache).config("spark.ui.enabled", "false").config("spark.driver.bindAddress", "127.0.0.1")
-                   .config("spark.driver.host", "127.0.0.1").getOrCreate())
-        session.stop()
+    with tempfile.TemporaryDirectory() as ivy:
+        # a session resolves its packages before it starts; nothing else of it is needed
+        (SparkSession.builder.master("local[1]").config("spark.jars.ivy", ivy).config("spark.ui.enabled", "false")
+         .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
+         .config("spark.jars.packages", ",".join(PACKAGES[wanted])).config("spark.jars.excludes", ",".join(EXCLUDED)).getOrCreate().stop())
+        shipped = {artifact(p.name) for p in (Path(pyspark.__file__).parent / "jars").glob("*.jar")}
+        kept = [p for p in sorted((Path(ivy) / "jars").glob("*.jar")) if artifact(p.name) not in shipped]
+        if not any(p.name.startswith("io.delta_delta-spark") for p in kept):
+            raise SystemExit(f"{DELTA[0]} could not be fetched: is Maven Central reachable?")
         folder.mkdir(parents=True, exist_ok=True)
-        found = [Path(shutil.copy(p, folder)) for p in sorted(Path(cache, "jars").glob("*.jar")) if p.name.startswith(OWN)]
-    if not any(p.name.startswith("io.delta_delta-spark") for p in found):
-        raise SystemExit(f"the jar of {DELTA} could not be resolved: is the network reachable?")
-    (folder / "complete").write_text(DELTA)
-    return found
+        for jar in kept:
+            shutil.copyfile(jar, folder / jar.name)
+    (folder / "complete").write_text("\n".join(PACKAGES[wanted]) + "\n")
+    return [p.name for p in kept]
+
+
+def main(argv: list[str]) -> int:
+    wanted, folder = argv[-2], Path(argv[-1])
+    if "--check" in argv:
+        return 0 if present(folder, wanted) else 1
+    print("\n".join(fetch(folder, wanted)))
+    return 0
 
 
 if __name__ == "__main__":
-    print("\n".join(p.name for p in resolve(Path(sys.argv[1]))))
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,41 @@
+"""`manage.py last_runs`: what the newest run of each sync delivered, what was refused and why, and where to look."""
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from ondatra_web.models import MessageGroup, Run, Sync
+
+REASONS = 5
+
+
+class Command(BaseCommand):
+    help = "Prints what the newest run of each sync delivered, what was refused and why."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--workspace", default="default", metavar="SLUG")
+        parser.add_argument("--url", default="", metavar="URL", help="where the pages are, to print links")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        for sync in Sync.objects.filter(workspace__slug=options["workspace"], archived_at=None).order_by("name"):
+            run = Run.objects.filter(sync=sync, dry_run=False).order_by("-pk").first()
+            if run:
+                self.stdout.write("\n".join(told(sync, run, options["url"])))
+
+
+def told(sync: Sync, run: Run, url: str) -> list[str]:
+    """One sync's lines: counts, the commonest reasons, a link or a command."""
+    counts = {"sent": run.succeeded, "with a remark": run.warned, "refused": run.rejected, "due again": run.retrying, "not tried": run.not_tried,
+              "invalid": run.invalid, "unchanged": run.unchanged}
+    shown = ", ".join(f"{number:,} {name}" for name, number in counts.items() if number or name == "sent")
+    lines = [f"{sync.name} → {sync.destination_type} {sync.destination_object}: {shown}"]
+    if run.error:
+        lines.append(f"    {run.status}: {run.error}")
+    groups = MessageGroup.objects.filter(run=run).order_by("-rows", "pk")
+    for group in groups[:REASONS]:
+        lines.append(f"    {group.rows:>7,} {group.status}: {group.pattern}")
+    if (more := groups.count() - REASONS) > 0:
+        lines.append(f"            and {more} other reasons")
+    lines.append(f"    {url}/runs/{run.pk}/records/" if url else f"    python manage.py records {run.pk} --status rejected")
+    return lines

@@ -1,0 +1,148 @@
+"""What tests share: one process, one Spark session, one server of each kind, three people. See early.py for the folders."""
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+CONFORMANCE = ROOT / "tests" / "conformance"
+#: Quick tests first, so that a mistake shows soon; what needs Spark, then a browser, then the whole product.
+SPARK, BROWSER, LAST = 1, 2, 3
+
+
+@pytest.fixture(scope="session")
+def config() -> Any:
+    """The places of the product under test: temporary folders."""
+    from django.conf import settings
+
+    return settings.ONDATRA
+
+
+@pytest.fixture(scope="session")
+def spark() -> Any:
+    from runtime.spark import session
+
+    return session()
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings() -> None:
+    """A file, as in an install: SQLite in memory has one lock for all threads and no WAL."""
+    from django.conf import settings
+
+    database = settings.DATABASES["default"]
+    if database["ENGINE"].endswith("sqlite3"):
+        database.setdefault("TEST", {})["NAME"] = str(settings.ONDATRA.data_dir / "test.sqlite3")
+
+
+@pytest.fixture(autouse=True)
+def stub_broker() -> Iterator[Any]:
+    """Messages stay in this process, and none is left for the next test."""
+    from dramatiq.brokers.stub import StubBroker
+
+    from ondatra_web import queue
+
+    broker = queue.broker()
+    yield broker
+    if isinstance(broker, StubBroker):
+        broker.flush_all()
+
+
+@pytest.fixture
+def organization(db: None) -> Any:
+    from ondatra_web.models import Organization
+
+    return Organization.objects.order_by("pk").first() or Organization.objects.create(name="Default")
+
+
+def _person(name: str, organization: Any, role: str) -> Any:
+    from django.contrib.auth.models import User
+
+    from ondatra_web.models import Membership
+
+    user = User.objects.create_user(name, password=f"{name}-password")
+    Membership.objects.create(user=user, organization=organization, role=role)
+    return user
+
+
+@pytest.fixture
+def alice(organization: Any) -> Any:
+    """The owner."""
+    return _person("alice", organization, "owner")
+
+
+@pytest.fixture
+def bob(organization: Any) -> Any:
+    """A teammate of alice."""
+    return _person("bob", organization, "member")
+
+
+@pytest.fixture
+def charlie(db: None) -> Any:
+    """A stranger: owner of another organization."""
+    from ondatra_web.models import Organization
+
+    return _person("charlie", Organization.objects.create(name="Elsewhere"), "owner")
+
+
+@pytest.fixture(scope="session")
+def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    from services import redis
+
+    with redis(tmp_path_factory.mktemp("redis")) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from services import s3
+
+    with s3(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    from services import postgres
+
+    with postgres() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[str, Any]:
+    """The machine's Chromium; nothing is downloaded."""
+    found = shutil.which("chromium") or shutil.which("google-chrome")
+    if found is None:
+        raise RuntimeError("chromium was not found: install it (Debian: apt-get install chromium), or run bin/test, which does")
+    flags = ["--no-sandbox", "--headless", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    return {**browser_type_launch_args, "executable_path": found, "args": flags}
+
+
+def not_yet() -> dict[str, str]:
+    """Cases of the suite that the product does not satisfy yet: node id -> reason, from a list that people read."""
+    lines = (CONFORMANCE / "not_yet.txt").read_text(encoding="utf-8").splitlines()
+    pairs = (line.partition("  ") for line in lines if line.strip() and not line.startswith("#"))
+    return {node.strip(): reason.strip() for node, _, reason in pairs}
+
+
+def _rank(item: pytest.Item) -> int:
+    names = set(getattr(item, "fixturenames", ()))
+    if item.path.is_relative_to(CONFORMANCE):
+        return LAST
+    if "page" in names or item.get_closest_marker("browser"):
+        return BROWSER
+    return SPARK if "spark" in names or item.get_closest_marker("spark") else 0
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    waiting = not_yet()
+    left_out = [item for item in items if item.path.is_relative_to(CONFORMANCE) and item.nodeid.removeprefix("tests/conformance/").partition("[")[0] in waiting]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+    items[:] = sorted((item for item in items if item not in left_out), key=_rank)
+

@@ -1,0 +1,17 @@
+"""Loaded by `-p early`, before pytest-django loads the settings: tests get folders of their own, whatever the environment says."""
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+
+OWN = ("DATABASE_URL", "REDIS_URL", "ONDATRA_LAKE_URL", "ONDATRA_STAGING_URL", "ONDATRA_TRACKING_URL", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
+
+folder = tempfile.mkdtemp(prefix="ondatra-tests-")
+atexit.register(shutil.rmtree, folder, ignore_errors=True)
+for name in OWN:
+    os.environ.pop(name, None)
+os.environ["ONDATRA_DATA_DIR"] = folder
+# Playwright's event loop runs in the thread of the tests; their own queries are not asynchronous.
+os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"

