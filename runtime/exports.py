@@ -30,7 +30,7 @@ def export(files: Sequence[FileRef], filter: Filter | None, format: Format, sink
     if format not in FORMATS:
         raise ConfigError(f"there is no format {format!r}; there are: {', '.join(FORMATS)}")
     chosen = filter or Filter()
-    batches = _batches(files, chosen, format, most)
+    batches = selected(files, chosen, _expressions(format), most)
     writer = {"csv": _csv, "json": _json, "jsonl": _json_lines, "parquet": _parquet}[format]
     if format == "csv" and bom:
         sink.write(_BOM)
@@ -41,7 +41,8 @@ def export(files: Sequence[FileRef], filter: Filter | None, format: Format, sink
     return total
 
 
-def _batches(files: Sequence[FileRef], chosen: Filter, format: Format, most: int | None) -> Iterator[pa.RecordBatch]:
+def selected(files: Sequence[FileRef], chosen: Filter, expressions: str, most: int | None = None) -> Iterator[pa.RecordBatch]:
+    """What the filter selects, in the order of the files; `expressions` are SQL over the columns, `identifier, row_id`."""
     where, values = chosen.where()
     left = most
     candidates = [f for f in files if chosen.may_hold(f)]
@@ -53,17 +54,13 @@ def _batches(files: Sequence[FileRef], chosen: Filter, format: Format, most: int
             for part in opened([file], problems):
                 limit = "" if left is None else f" LIMIT {left}"
                 bound: Mapping[str, object] = {k: v for k, v in values.items() if f"${k}" in where} | part.values
-                for batch in one.sql(f"{_select(part, format)} WHERE {where}{limit}", params=bound).to_arrow_reader(BATCH_ROWS):
+                for batch in one.sql(f"SELECT {expressions} FROM ({part.source()}) WHERE {where}{limit}", params=bound).to_arrow_reader(BATCH_ROWS):
                     yield batch
                     left = None if left is None else left - batch.num_rows
             if left is not None and left <= 0:
                 return
     if problems:
         raise StoreError("; ".join(problems[:5]) + ": everything else was exported")
-
-
-def _select(part: Opened, format: Format) -> str:
-    return f"SELECT {_expressions(format)} FROM ({part.source()})"
 
 
 def _expressions(format: Format) -> str:

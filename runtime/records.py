@@ -150,9 +150,11 @@ class Page:
 
 
 def planned_file(store: Store, path: str, run_id: int | None = None) -> FileRef:
-    """A file that the database does not know: counted by its footer."""
-    rows = pq.read_metadata(store.local(path)).num_rows
-    return FileRef(store, path, rows, {"planned": rows}, run_id=run_id)
+    """A file that the database does not know; it is counted here."""
+    said = pq.read_table(store.local(path), columns=["status", "operation", "change_type"], partitioning=None)
+    counted = said.group_by(said.column_names).aggregate([([], "count_all")]).to_pylist()
+    operations = {f"{r['status']}|{r['operation']}|{r['change_type'] or ''}": r["count_all"] for r in counted}
+    return FileRef(store, path, said.num_rows, {"planned": said.num_rows}, operations, run_id=run_id)
 
 
 # reading

@@ -23,8 +23,10 @@ from runtime.store import AlreadyThere, Credentials, Store
 
 #: Larger files go up in parts of this size.
 PART_SIZE = 16 * 1024 * 1024
-#: How long an etag is believed; record files never change, so this only bounds how long a replaced fact table looks old.
+#: How long an etag is believed of files that may be replaced: fact tables.
 ETAG_SECONDS = 60
+#: Below these nothing is ever rewritten: an etag once seen holds.
+UNCHANGING = ("sync_tracking_datasets/", "api_calls/")
 #: A file that was handed out lately is not removed, whatever the bound: somebody may be about to open it.
 IN_USE_SECONDS = 120
 DEFAULT_CACHE_BYTES = 2 * 1024**3
@@ -131,7 +133,8 @@ class S3Store(Store):
 
     def local(self, path: str) -> Path:
         known = self._etags.get(path)
-        etag = known[0] if known and time.monotonic() - known[1] < ETAG_SECONDS else self._etag(path)
+        holds = known is not None and (path.startswith(UNCHANGING) or time.monotonic() - known[1] < ETAG_SECONDS)
+        etag = known[0] if known and holds else self._etag(path)
         if etag is None:
             raise StoreError(f"{self.url_of(path)} cannot be read: it is not there")
         self._etags[path] = etag, time.monotonic()

@@ -1,12 +1,15 @@
 """Both stores keep the same promises; the S3 one against a real server."""
 from __future__ import annotations
 
+import io
 import os
 import uuid
 
 import pytest
 from seaweed import BUCKET, S3Server, running
+from test_records import put, record
 
+from runtime import exports, records
 from runtime.errors import ConfigError, StoreError
 from runtime.s3 import PART_SIZE, S3Store
 from runtime.store import AlreadyThere, Credentials, FolderStore, open_store
@@ -131,6 +134,25 @@ def test_copies_of_s3_files_stay_within_their_bound(s3, tmp_path, monkeypatch):
         store.local(f"{n}")
     assert sum(p.stat().st_size for p in store.local_root().rglob("*") if p.is_file()) == 2000
     assert store.local("0").read_bytes() == bytes(1000)
+
+
+def test_records_in_a_bucket_are_asked_and_exported_like_those_in_a_folder(s3, tmp_path):
+    store = S3Store(BUCKET, uuid.uuid4().hex, credentials=own(s3), cache_dir=tmp_path)
+    files = [put(store, [record(i + 10 * n) for i in range(10)], n) for n in range(3)]
+    out = io.BytesIO()
+    assert [r["row_id"] for r in records.page(files, offset=8, limit=5).rows] == [8, 9, 10, 11, 12]
+    assert [r["row_id"] for r in records.page(files, records.Filter(identifier="id_0025")).rows] == [25]
+    assert exports.export(files, None, "jsonl", out) == 30
+    assert f"FROM read_parquet('s3://{BUCKET}/" in records.duckdb_query(files)
+
+
+def test_a_role_gives_credentials_that_renew_themselves(monkeypatch, tmp_path):
+    from botocore.credentials import RefreshableCredentials
+
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "install")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "install-secret")
+    store = S3Store("b", "p", credentials=Credentials(role_arn="arn:aws:iam::1:role/x", external_id="e", region="us-east-1"), cache_dir=tmp_path)
+    assert isinstance(store.client._request_signer._credentials, RefreshableCredentials)
 
 
 def test_credentials_do_not_show_their_secret():

@@ -142,6 +142,7 @@ def test_planned_records_of_a_dry_run_are_shown_from_their_own_place(sync, place
     row = {"id": 1, "email": "a@x", "__ondatra_rowid": 1, "__ondatra_change_type": "insert"}
     tracking.write_planned(place / "dry_runs" / str(run.pk) / "planned.0.parquet", info(run), [row], chunk)
     assert [(r["identifier"], r["status"]) for r in json.loads(command("records", run.pk, "--format", "json")[1])] == [("1", "planned")]
+    assert sum(records.records.tally(records.files_of(run)).values()) == records.count_of(run, Filter(operation="upsert")) == 1
     assert not (place / "store").exists()
 
 
