@@ -88,6 +88,13 @@ class LakeTable:
         assert row is not None
         return int(row["version"])
 
+    def is_new(self, spark: SparkSession) -> bool:
+        """Whether version 0, if that is the newest, was made without rows; the clone of a table has its rows from the start."""
+        if self.is_local:
+            return '"operation":"CREATE TABLE"' in (Path(self.path) / "_delta_log" / f"{0:020}.json").read_text(encoding="utf-8")
+        row = spark.sql(f"DESCRIBE HISTORY {self.sql} LIMIT 1").head()
+        return row is not None and row["operation"] == "CREATE TABLE"
+
     def create(self, spark: SparkSession, columns: Sequence[tuple[str, str]]) -> None:
         """An empty table, version 0, of these (name, type) columns and the row id. Row ids may be written when rows are only rearranged."""
         listed = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 _guard = threading.Lock()
 #: Spark 4.2 needs Java 17 or newer.
 NEEDED_JAVA = 17
-#: Rows that a small job puts through one task; adaptive execution splits larger ones.
 SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -39,7 +38,6 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    "spark.log.level": "ERROR",
 }
 
 

@@ -31,4 +31,7 @@ def build(spark: SparkSession, model: Model, table: LakeTable, source: DataFrame
     integers = frozenset(c.name for c in columns if c.duckdb_type in WHOLE)
     job = Job(spark, model, table, source, run_id, options or BuildOptions(), delivered_rows, ordered, integers)
     job.open()
-    return job.unchanged() or KINDS[model.kind](job)
+    try:
+        return job.unchanged() or KINDS[model.kind](job)
+    finally:
+        job.close()

@@ -77,10 +77,10 @@ def _first_keys(job: Job) -> tuple[Counts, DataFrame]:
 def _new_keys(job: Job) -> tuple[Counts, DataFrame]:
     from pyspark.sql import functions as F
 
-    old = job.target(KEY).withColumn("__there", F.lit(True))
-    lines = groups.grouped(job.source.select(KEY, H1, H2), KEY).join(old, KEY, "left")
-    new = f"{KEY} IS NOT NULL AND __there IS NULL AND {N} = 1"
-    aggregates = groups.totals(KEY, f"{KEY} IS NULL OR (__there IS NULL AND {N} > 1)", {"new": f"sum(if({new}, 1, 0))"})
+    old = job.target(F.col(KEY).alias("__key"))
+    lines = groups.grouped(job.source.select(KEY, H1, H2), KEY).join(old, job.same_key(KEY, "__key"), "left")
+    new = f"{KEY} IS NOT NULL AND __key IS NULL AND {N} = 1"
+    aggregates = groups.totals(KEY, f"{KEY} IS NULL OR (__key IS NULL AND {N} > 1)", {"new": f"sum(if({new}, 1, 0))"})
     found, row = groups.observed(job, lines, aggregates, only=new, columns=[KEY])
     counts = Counts.of(row, changed=int(row["new"] or 0))
     return counts, _placed(job).chosen(found, counts.changed, KEY)

@@ -3,9 +3,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +16,15 @@ from runtime.lake import H1, H2, HASH, KEY, PARTITION, ROWID, LakeTable, ddl, qu
 from runtime.model import Model
 
 if TYPE_CHECKING:
+    from pyspark import StorageLevel
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.types import DataType, StructField
 
 #: Up to so many keys are handed to every task; above, both sides are shuffled.
 BROADCAST_KEYS = 500_000
+#: Nodes of a plan that shuffle or sort, and functions that give another value at each call.
+DEAR = re.compile(r"(?m)^[\s:+|-]*(?:Join|Aggregate|Window|Sort|Distinct|Intersect|Except|\w*Python\w*)\b|\b(?:rand|randn|uuid|random|shuffle)\(")
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 #: What a kind keeps of each row besides the SELECT's columns, the row id and the hashes.
 EXTRAS: Mapping[str, tuple[tuple[str, str], ...]] = {
@@ -105,6 +109,12 @@ def retyped(value: str, old: DataType, new: DataType) -> str:
     return f"try_cast(CAST({value} AS STRING) AS {ddl(new)})"
 
 
+def costly(source: DataFrame) -> bool:
+    """Whether a result is dear to compute, or comes out differently each time, so that it is computed once and kept for the build."""
+    plan: Any = source._jdf  # noqa: SLF001 - the plan has no other door
+    return bool(DEAR.search(plan.queryExecution().optimizedPlan().toString()))
+
+
 @dataclass
 class Job:
     """One build while it runs."""
@@ -121,6 +131,7 @@ class Job:
     fresh: bool = False                         # the table has no row yet, known without reading it
     version: int = -1
     began: int = -1                             # the version that the source is compared with
+    held: list[DataFrame] = field(default_factory=list)
 
     def open(self) -> None:
         """Looks at what there is; a table of another kind or key starts anew."""
@@ -129,7 +140,12 @@ class Job:
             self.table.remove(self.spark)
             exists = False
         self.version = self.began = self.table.version(self.spark) if exists else -1
-        self.fresh = self.version <= 0
+        self.fresh = self.version < 0 or (self.version == 0 and self.table.is_new(self.spark))
+
+    def close(self) -> None:
+        """Nothing that was computed on the way stays behind."""
+        for frame in self.held:
+            frame.unpersist()
 
     @property
     def shape(self) -> list[Any]:
@@ -137,6 +153,12 @@ class Job:
         return [HASHING, self.model.kind, list(self.model.key)]
 
     # the source
+
+    @property
+    def level(self) -> StorageLevel:
+        from pyspark import StorageLevel
+
+        return StorageLevel.MEMORY_AND_DISK
 
     @cached_property
     def fields(self) -> list[StructField]:
@@ -155,6 +177,9 @@ class Job:
         from pyspark.sql import functions as F
 
         plain = self.given.select(*[F.col(quoted(f.name)).cast(f.dataType).alias(f.name) for f in self.fields])
+        if costly(self.given):
+            plain = plain.persist(self.level)
+            self.held.append(plain)
         hashed = with_hashes(plain, self.names, self.integers)
         types = {f.name: f.dataType for f in self.fields}
         if self.model.kind == "partition":
@@ -225,9 +250,21 @@ class Job:
         return frame.localCheckpoint(eager=True)
 
     def target(self, *columns: str | SparkColumn, where: str | None = None) -> DataFrame:
-        """The table as it was when the build began, only these columns."""
-        frame = self.table.read(self.spark, self.began)
+        """The table before the data commit, only these columns."""
+        # read as the newest version, which it is: asked for by its number, Delta would make out its files twice
+        frame = self.table.read(self.spark)
         return (frame.filter(where) if where else frame).select(*columns)
+
+    def same_key(self, left: str, right: str) -> SparkColumn:
+        """The condition under which two key texts mean the same key: in a list, 1 and "1" do."""
+        from pyspark.sql import functions as F
+
+        was = {str(name): str(kind) for name, kind in self.note.get("columns", ())}
+        is_now = {f.name: f.dataType.simpleString() for f in self.fields}
+        if len(self.model.key) == 1 or all(was.get(n) == is_now[n] for n in self.model.key):
+            return F.col(left) == F.col(right)
+        bare = "regexp_replace({}, '\"(-?[0-9][0-9.]*|true|false)\"', '$1')"
+        return F.expr(bare.format(left)) == F.expr(bare.format(right))
 
     def chosen(self, changes: DataFrame, number: int, on: str | Sequence[str]) -> DataFrame:
         """The source's rows that stand in `changes`, with its columns."""

@@ -18,14 +18,14 @@ def build(job: Job) -> Built:
         if counts.changed:
             job.insert(_opened(rows, previous + 1))
         return job.built(counts, previous)
-    changes, counts, closed = merge.compare(job, "is_current")
+    changes, counts, row = merge.compare(job, "is_current", newest="max(valid_from_snapshot)")
     if not counts.changed:
         return job.settled(counts)
     previous = job.prepare(changes)
-    # the number of the commit that writes it; it only ever grows
-    snapshot = previous + 1
+    # the number of the commit that writes it; the clone of a dry run counts from 0, and yet it only ever grows
+    snapshot = max(previous, int(row["newest"] or 0)) + 1
     rows = _opened(job.chosen(changes.select(KEY), counts.changed, KEY), snapshot)
-    if closed:
+    if row["do_u"]:
         old = changes.filter("__do = 'U'").select(ROWID, "__do")
         job.merge(job.both(rows, old), {"valid_to_snapshot": f"{snapshot}", "is_current": "false"})
     else:

@@ -28,7 +28,8 @@ def build(job: Job) -> Built:
     previous = job.prepare(changes)
     rows = job.chosen(changes.filter("__do <> 'D'").select(KEY, "__content"), counts.changed, KEY).withColumnRenamed("__content", HASH)
     if replaced or counts.deleted:
-        old = job.target(KEY, ROWID).join(changes.filter("__do <> 'I'").select(KEY), KEY).selectExpr(ROWID, "'D' AS __do")
+        gone = changes.filter("__do <> 'I'").selectExpr(f"__old_key AS {KEY}")
+        old = job.target(KEY, ROWID).join(gone, KEY).selectExpr(ROWID, "'D' AS __do")
         job.merge(job.both(rows if counts.changed else None, old), None)
     else:
         job.insert(rows)
@@ -49,9 +50,9 @@ def _compare(job: Job) -> tuple[DataFrame, Counts, int]:
     old = job.target(KEY, HASH).groupBy(F.col(KEY).alias("__key")).agg(F.any_value(HASH).alias(HASH), F.count(F.lit(1)).alias("__old"))
     new = groups.grouped(job.source.select(KEY, H1, H2), KEY).withColumn("__content", F.expr(content_text()))
     do = f"CASE WHEN {N} IS NULL THEN 'D' WHEN {INVALID} THEN NULL WHEN __key IS NULL THEN 'I' WHEN __content <> {HASH} THEN 'U' END"
-    lines = new.join(old, F.col(KEY) == F.col("__key"), "full").withColumn("__do", F.expr(do))
+    lines = new.join(old, job.same_key(KEY, "__key"), "full").withColumn("__do", F.expr(do))
     counted = groups.sums("__do", "IU", N) | groups.sums("__do", "D", "__old")
     changes, row = groups.observed(job, lines, groups.totals(KEY, INVALID, counted), only="__do IS NOT NULL",
-                                   columns=["coalesce(" + KEY + ", __key) AS " + KEY, "__content", "__do"])
+                                   columns=[f"coalesce({KEY}, __key) AS {KEY}", "__key AS __old_key", "__content", "__do"])
     replaced = int(row["do_u"] or 0)
     return changes, Counts.of(row, changed=int(row["do_i"] or 0) + replaced, deleted=int(row["do_d"] or 0)), replaced

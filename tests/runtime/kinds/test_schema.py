@@ -70,3 +70,12 @@ def test_nested_values_survive_a_new_type(spark: Any, tmp_path: Path) -> None:
     built = table.build(sql="SELECT 1 AS id, named_struct('a', array(1L), 'b', 2) AS n")
     assert built.action == "unchanged"
     assert table.rows("n.a", "n.b") == [([1], 2)]
+
+
+def test_a_key_of_several_columns_that_only_changed_its_type_is_the_same_key(spark: Any, tmp_path: Path) -> None:
+    table = Built(spark, tmp_path, "merge", "id", "n", on_missing="delete")
+    table.build((1, 2026), (2, 2026), schema="id INT, n INT")
+    table.build((1, "2026"), (2, "2026"), schema="id INT, n STRING")
+    assert table.changes("id", "n") == [("update_postimage", 1, "2026"), ("update_postimage", 2, "2026"), ("update_preimage", 1, None),
+                                        ("update_preimage", 2, None)]
+    assert table.rows("__ondatra_key") == [('[1,"2026"]',), ('[2,"2026"]',)]

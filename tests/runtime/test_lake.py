@@ -1,0 +1,68 @@
+"""Tables by their path: what is there, its versions, its schema."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime.lake import LakeTable, ddl, is_widening
+from runtime.spark import session
+
+
+@pytest.fixture(scope="module")
+def spark() -> Any:
+    return session()
+
+
+def made(spark: Any, folder: Path) -> LakeTable:
+    table = LakeTable((folder / "a b%ü").as_uri())
+    table.create(spark, [("id", "INT"), ("n", "STRING")])
+    return table
+
+
+def test_a_table_is_made_empty_with_growing_row_ids(spark: Any, tmp_path: Path) -> None:
+    table = made(spark, tmp_path)
+    assert (table.exists(spark), table.version(spark), table.is_new(spark)) == (True, 0, True)
+    spark.sql(f"INSERT INTO {table.sql} (id, n) VALUES (1, 'a')")
+    assert [tuple(r) for r in table.read(spark).collect()] == [(1, "a", 1)]
+    assert [(r["_change_type"], r["id"]) for r in table.feed(spark, 1, table.version(spark)).collect()] == [("insert", 1)]
+
+
+def test_a_clone_has_the_rows_and_leaves_the_table_alone(spark: Any, tmp_path: Path) -> None:
+    table, clone = made(spark, tmp_path), LakeTable((tmp_path / "clone").as_uri())
+    spark.sql(f"INSERT INTO {table.sql} (id, n) VALUES (1, 'a')")
+    clone.clone_from(spark, table)
+    assert (clone.version(spark), clone.is_new(spark)) == (0, False)
+    spark.sql(f"INSERT INTO {clone.sql} (id, n) VALUES (2, 'b')")
+    assert (clone.read(spark).count(), table.read(spark).count()) == (2, 1)
+
+
+def test_a_removed_table_can_be_made_again(spark: Any, tmp_path: Path) -> None:
+    table = made(spark, tmp_path)
+    table.remove(spark)
+    assert not table.exists(spark)
+    made(spark, tmp_path)
+    assert (table.version(spark), table.read(spark).count()) == (0, 0)
+
+
+def test_a_note_is_kept_beside_the_table(tmp_path: Path) -> None:
+    table = LakeTable(tmp_path.as_uri())
+    assert table.remembered() == {}
+    table.remember({"version": 3})
+    assert table.remembered() == {"version": 3}
+    (tmp_path / "_ondatra/source.json").write_text("{")
+    assert table.remembered() == {}
+
+
+@pytest.mark.parametrize("old, new, widens", [("int", "bigint", True), ("bigint", "int", False), ("int", "double", True), ("bigint", "double", False),
+                                              ("decimal(10,2)", "decimal(12,4)", True), ("decimal(10,2)", "decimal(12,5)", False)])
+def test_only_types_that_hold_every_value_widen_in_place(old: str, new: str, widens: bool) -> None:
+    assert is_widening(old, new) is widens
+
+
+def test_types_are_written_with_their_names_quoted() -> None:
+    from pyspark.sql import types as t
+
+    kind = t.MapType(t.StringType(), t.ArrayType(t.StructType([t.StructField("a `b", t.DecimalType(5, 2))])))
+    assert ddl(kind) == "MAP<STRING, ARRAY<STRUCT<`a ``b`: DECIMAL(5,2)>>>"
