@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from runtime.chunk_files import CARRIED, CHANGE_TYPE, CHANGES, KEY, RECORD, ROWID, WAITS
+from runtime.chunk_files import CARRIED, CHANGE_TYPE, CHANGES, KEY, PART, RECORD, ROWID, WAITS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 H1, H2, AGAIN = "__ondatra_h1", "__ondatra_h2", "__ondatra_again"
 #: What every row carries besides the model's columns, in the order of a chunk file.
 CARRIED_ALONG = (ROWID, CHANGE_TYPE, KEY, RECORD, H1, H2, AGAIN)
-VERSION, UNKNOWN, BLOCKED, PART = "__version", "__unknown", "__blocked", "__part"
+VERSION, UNKNOWN, BLOCKED = "__ondatra_version", "__ondatra_unknown", "__ondatra_blocked"
 BEFORE, AFTER = ("delete", "update_preimage"), ("insert", "update_postimage")
 HASH = "_content_hash"
 
@@ -88,19 +88,20 @@ def feed_rows(frame: DataFrame, shape: Shape) -> DataFrame:
 
 
 def compose(rows: DataFrame, shape: Shape, own_from: int, *, small: bool = False) -> DataFrame:
-    """One net change for each unit, with its `__part`. `small` rows go through one task, without a shuffle.
+    """One net change for each unit, with its `__ondatra_part`. `small` rows go through one task, without a shuffle.
 
     Rows that are sent `again` under --full say nothing new: what is newer already tells all, but it is told even if it
     leads back to the same content.
     """
     from pyspark.sql import functions as F
 
-    kept = _told(rows.coalesce(1) if small else rows, shape, own_from).withColumn("__new_type", _outcome(shape.kind)).filter("__new_type IS NOT NULL")
-    pair = F.col("__new_type").isin("update_preimage", "update_postimage") & F.col("__newest").isNotNull()
+    told = _told(rows.coalesce(1) if small else rows, shape, own_from)
+    kept = told.withColumn("__ondatra_new_type", _outcome(shape.kind)).filter("__ondatra_new_type IS NOT NULL")
+    pair = F.col("__ondatra_new_type").isin("update_preimage", "update_postimage") & F.col("__ondatra_newest").isNotNull()
     renewed = kept.withColumns({
-        ROWID: F.when(pair, F.col("__newest")).otherwise(F.col(ROWID)), CHANGE_TYPE: F.col("__new_type"),
-        RECORD: (F.col("__new_type") != "update_preimage") & ~((F.col("__new_type") == "delete") & F.col("__after")),
-        PART: _part(F.col("__new_type"), F.col("__after"), ~F.col("__own") & ~F.col("__waits"), F.col("__waits"))})
+        ROWID: F.when(pair, F.col("__ondatra_newest")).otherwise(F.col(ROWID)), CHANGE_TYPE: F.col("__ondatra_new_type"),
+        RECORD: (F.col("__ondatra_new_type") != "update_preimage") & ~((F.col("__ondatra_new_type") == "delete") & F.col("__ondatra_after")),
+        PART: _part(F.col("__ondatra_new_type"), F.col("__ondatra_after"), ~F.col("__ondatra_own") & ~F.col("__ondatra_waits"), F.col("__ondatra_waits"))})
     return _with_repeated(renewed.select(*map(quoted, shape.names), *CARRIED_ALONG, PART), shape)
 
 
@@ -112,34 +113,34 @@ def _told(rows: DataFrame, shape: Shape, own_from: int) -> DataFrame:
     unit, together = Window.partitionBy(*shape.unit), Window.partitionBy(shape.together)
     kind, version, real = F.col(CHANGE_TYPE), F.col(VERSION), ~F.col(AGAIN) & ~F.col(BLOCKED)
     dated = rows.withColumns({
-        "__waits": F.max(BLOCKED).over(together), "__own": F.max(version).over(together) > own_from,
-        "__first": F.min(F.when(real, version)).over(unit), "__last": F.max(F.when(real, version)).over(unit),
-        "__unsure": F.max(F.col(UNKNOWN) | F.col(AGAIN)).over(unit)})
+        "__ondatra_waits": F.max(BLOCKED).over(together), "__ondatra_own": F.max(version).over(together) > own_from,
+        "__ondatra_first": F.min(F.when(real, version)).over(unit), "__ondatra_last": F.max(F.when(real, version)).over(unit),
+        "__ondatra_unsure": F.max(F.col(UNKNOWN) | F.col(AGAIN)).over(unit)})
     sided = dated.filter(~F.col(BLOCKED)).withColumns({
-        "__is_before": real & kind.isin(*BEFORE) & (version == F.col("__first")),
-        "__is_after": real & kind.isin(*AFTER) & (version == F.col("__last")),
-        "__is_gone": real & (kind == "delete") & (version == F.col("__last"))})
+        "__ondatra_is_before": real & kind.isin(*BEFORE) & (version == F.col("__ondatra_first")),
+        "__ondatra_is_after": real & kind.isin(*AFTER) & (version == F.col("__ondatra_last")),
+        "__ondatra_is_gone": real & (kind == "delete") & (version == F.col("__ondatra_last"))})
     content = F.col(HASH) if shape.kind == "tracked" else F.struct(H1, H2)
-    old, new = (F.max(F.when(F.col(side), content)).over(unit) for side in ("__is_before", "__is_after"))
+    old, new = (F.max(F.when(F.col(side), content)).over(unit) for side in ("__ondatra_is_before", "__ondatra_is_after"))
     return sided.withColumns({
-        "__before": F.max("__is_before").over(unit), "__after": F.max("__is_after").over(unit),
-        "__same": F.lit(False) if shape.kind == "scd2" else F.coalesce(old == new, F.lit(False)),       # a closed version differs by its end alone
-        "__newest": F.max(F.when(F.col("__is_after"), F.col(ROWID))).over(unit)})
+        "__ondatra_before": F.max("__ondatra_is_before").over(unit), "__ondatra_after": F.max("__ondatra_is_after").over(unit),
+        "__ondatra_same": F.lit(False) if shape.kind == "scd2" else F.coalesce(old == new, F.lit(False)),       # a closed version differs by its end alone
+        "__ondatra_newest": F.max(F.when(F.col("__ondatra_is_after"), F.col(ROWID))).over(unit)})
 
 
 def _outcome(kind: str) -> Column:
     """The change type under which a row is sent; null for a row that is not."""
     from pyspark.sql import functions as F
 
-    is_before, is_after, is_gone = F.col("__is_before"), F.col("__is_after"), F.col("__is_gone")
-    before, after, unsure = F.col("__before"), F.col("__after"), F.col("__unsure")
+    is_before, is_after, is_gone = F.col("__ondatra_is_before"), F.col("__ondatra_is_after"), F.col("__ondatra_is_gone")
+    before, after, unsure = F.col("__ondatra_before"), F.col("__ondatra_after"), F.col("__ondatra_unsure")
     old, new = ("delete", "insert") if kind == "tracked" else ("update_preimage", "update_postimage")
     # The destination holds the group as it was, so these rows of it must go; for other kinds the newest data tell most.
     vanished = is_before if kind == "tracked" else is_gone
     return (
-        F.when(F.col("__first").isNull(), F.col(CHANGE_TYPE))               # nothing but rows to be sent again
+        F.when(F.col("__ondatra_first").isNull(), F.col(CHANGE_TYPE))               # nothing but rows to be sent again
         .when(F.col(AGAIN), None)
-        .when(before & after & F.col("__same") & ~unsure, None)
+        .when(before & after & F.col("__ondatra_same") & ~unsure, None)
         .when(before & after & is_before, F.lit(old)).when(before & after & is_after, F.lit(new))
         .when(before & ~after & vanished, F.lit("delete"))
         .when(~before & after & is_after, F.lit("insert"))
@@ -160,9 +161,9 @@ def _with_repeated(rows: DataFrame, shape: Shape) -> DataFrame:
 
     if shape.kind not in ("table", "partition"):
         return rows
-    new = rows.filter(F.col(CHANGE_TYPE) == "insert").select(F.col(H1).alias("__r1"), F.col(H2).alias("__r2")).distinct().withColumn("__there", F.lit(True))
-    is_same = (F.col(CHANGE_TYPE) == "delete") & (F.col(H1) == F.col("__r1")) & (F.col(H2) == F.col("__r2"))
-    return rows.join(new, is_same, "left").withColumn(RECORD, F.col(RECORD) & F.col("__there").isNull()).drop("__r1", "__r2", "__there")
+    new = rows.filter(F.col(CHANGE_TYPE) == "insert").select(F.col(H1).alias("__ondatra_r1"), F.col(H2).alias("__ondatra_r2")).distinct()
+    is_same = (F.col(CHANGE_TYPE) == "delete") & (F.col(H1) == F.col("__ondatra_r1")) & (F.col(H2) == F.col("__ondatra_r2"))
+    return rows.join(new, is_same, "left").withColumn(RECORD, F.col(RECORD) & F.col("__ondatra_r1").isNull()).drop("__ondatra_r1", "__ondatra_r2")
 
 
 def direct(rows: DataFrame, shape: Shape, types: Sequence[str], *, carried: bool) -> DataFrame:
@@ -175,9 +176,9 @@ def direct(rows: DataFrame, shape: Shape, types: Sequence[str], *, carried: bool
     has_new = F.max(kind == "insert").over(Window.partitionBy(KEY)) if mixed else kind != "delete"
     phases = {0 if t == "delete" else CHANGES for t in types}
     one = phases.pop() + (CARRIED if carried else 0) if len(phases) == 1 else None
-    part = F.lit(one) if one is not None else _part(kind, F.col("__has_new"), F.lit(carried), F.lit(False))
-    made = rows.withColumn("__has_new", has_new).withColumns({
-        RECORD: (kind != "update_preimage") & ~((kind == "delete") & F.col("__has_new")), PART: part})
+    part = F.lit(one) if one is not None else _part(kind, F.col("__ondatra_has_new"), F.lit(carried), F.lit(False))
+    made = rows.withColumn("__ondatra_has_new", has_new).withColumns({
+        RECORD: (kind != "update_preimage") & ~((kind == "delete") & F.col("__ondatra_has_new")), PART: part})
     made = made.select(*map(quoted, shape.names), *CARRIED_ALONG, PART)
     return _with_repeated(made, shape) if one is None else made
 
@@ -190,27 +191,25 @@ def again(composed: DataFrame | None, blocked: DataFrame | None, current: DataFr
     from pyspark.sql import functions as F
 
     unit = list(shape.unit)
+    if blocked is not None:                     # the job is sending them; what is newer than it waits for its end
+        current = current.join(blocked, shape.together, "left_anti")
     there = "update_postimage" if shape.kind in ("merge", "scd2") else "insert"
     if composed is None:
         sent = current.withColumns({CHANGE_TYPE: F.lit(there), AGAIN: F.lit(True), PART: F.lit(CHANGES)})
     else:
-        fresh = composed.filter(F.col(CHANGE_TYPE) == "insert").filter(~F.col(AGAIN)).select(*unit).distinct().withColumn("__fresh", F.lit(True))
+        fresh = composed.filter(F.col(CHANGE_TYPE) == "insert").filter(~F.col(AGAIN)).select(*unit).distinct().withColumn("__ondatra_fresh", F.lit(True))
         if shape.kind == "tracked":             # a changed group has inserts too, but the destination holds its old rows
             held = composed.filter(F.col(CHANGE_TYPE) == "delete").select(*unit).distinct()
             fresh = fresh.join(held, unit, "left_anti")
-        is_fresh = F.col("__fresh").isNotNull()
+        is_fresh = F.col("__ondatra_fresh").isNotNull()
         sent = current.join(fresh, unit, "left").withColumns({
             CHANGE_TYPE: F.when(is_fresh, "insert").otherwise(there), AGAIN: ~is_fresh, PART: F.lit(CHANGES)})
-    if blocked is not None:
-        waits = blocked.select(shape.together).distinct().withColumn("__waits", F.lit(True))
-        sent = sent.join(waits, shape.together, "left").withColumn(PART, F.col(PART) + F.when(F.col("__waits"), WAITS).otherwise(0))
     columns = [*(F.col(quoted(name)) for name in shape.names), *map(F.col, CARRIED_ALONG), F.col(PART).cast("int").alias(PART)]
     sent = sent.select(*columns)
     if composed is None:
         return sent
     gone = composed.join(current.select(*unit), unit, "left_anti").select(*columns)
     if shape.kind == "tracked":                 # old rows of a group that is still there go with its new ones
-        part = F.lit(CHANGES) + (F.col(PART).bitwiseAND(WAITS))
         old = composed.filter(F.col(CHANGE_TYPE) == "delete").join(current.select(*unit).distinct(), unit, "left_semi")
-        gone = gone.unionByName(old.withColumns({RECORD: F.lit(False), PART: part.cast("int")}).select(*columns))
+        gone = gone.unionByName(old.withColumns({RECORD: F.lit(False), PART: F.lit(CHANGES)}).select(*columns))
     return sent.unionByName(gone)

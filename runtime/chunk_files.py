@@ -22,7 +22,8 @@ from runtime.states import Mask, States
 ROWID, CHANGE_TYPE, KEY, RECORD = "__ondatra_rowid", "__ondatra_change_type", "__ondatra_key", "__ondatra_record"
 #: Kinds in which the rows of one key are sent, tried again and counted together.
 KEYED_UNITS = ("merge", "tracked", "scd2")
-#: The folder of a chunk names its part: the sum of these.
+#: The folder of a chunk names its part, which is the sum of these.
+PART = "__ondatra_part"
 CHANGES, CARRIED, WAITS = 1, 2, 4
 
 
@@ -54,7 +55,7 @@ class Folded:
 
 def part_of(url: str) -> int:
     """The part that a chunk file belongs to: CHANGES for phase 1, CARRIED, WAITS, added up."""
-    found = re.search(r"/part=(\d+)/[^/]+$", url)
+    found = re.search(rf"/{PART}=(\d+)/[^/]+$", url)
     return int(found[1]) if found else CHANGES
 
 
@@ -135,7 +136,7 @@ def fold(chunks: Sequence[WaitingChunk], out_url: str) -> Folded:
     if odd is not None:
         raise ValueError(f"{odd} has another schema than {chunks[0].url}; chunks of different schemas cannot be folded")
     table = pa.concat_tables(tables)
-    url = f"{out_url.rstrip('/')}/part={parts.pop()}/folded-{uuid.uuid4().hex}.parquet"
+    url = f"{out_url.rstrip('/')}/{PART}={parts.pop()}/folded-{uuid.uuid4().hex}.parquet"
     place, path = open_place(url)
     place.create_dir(path.rpartition("/")[0], recursive=True)
     with place.open_output_stream(path) as sink:

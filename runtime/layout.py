@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from runtime import changes, chunk_files
 from runtime.changes import Shape
-from runtime.chunk_files import CHANGE_TYPE, ROWID
+from runtime.chunk_files import CHANGE_TYPE, PART, ROWID
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -54,10 +54,9 @@ def write(rows: DataFrame, shape: Shape, out_url: str, most: int, chunk_rows: in
         laid = rows.coalesce(1)
     else:
         number, files = _file_numbers(rows, shape, most, chunk_rows)
-        laid = rows.withColumn("__file", number).repartitionById(files, "__file").drop("__file")
-    laid = laid.withColumns({"part": F.col(changes.PART), "__rank": rank})
-    laid = laid.sortWithinPartitions("part", *map(changes.quoted, shape.order), "__rank", ROWID)
-    _save(laid.select(*map(changes.quoted, shape.names), *changes.CARRIED_ALONG, "part"), url, "part")
+        laid = rows.withColumn("__ondatra_file", number).repartitionById(files, "__ondatra_file").drop("__ondatra_file")
+    laid = laid.withColumn("__ondatra_rank", rank).sortWithinPartitions(PART, *map(changes.quoted, shape.order), "__ondatra_rank", ROWID)
+    _save(laid.select(*map(changes.quoted, shape.names), *changes.CARRIED_ALONG, PART), url, PART)
     return chunk_files.list_files(url)
 
 
@@ -66,13 +65,13 @@ def _file_numbers(rows: DataFrame, shape: Shape, most: int, chunk_rows: int) -> 
     from pyspark.sql import functions as F
 
     share = min(1.0, SAMPLE_A_CHUNK / chunk_rows)
-    sample = rows.select(F.col(changes.PART), F.col(shape.together)).sample(share, seed=1).toArrow()
+    sample = rows.select(F.col(PART), F.col(shape.together)).sample(share, seed=1).toArrow()
     part, key = sample.column(0).to_numpy(), sample.column(1)
     number: SparkColumn = F.lit(0)
     files = 0
     for value in np.unique(part).tolist():
         bounds = _bounds(key.filter(pa.array(part == value)), math.ceil(share * chunk_rows))
-        number = F.when(F.col(changes.PART) == value, F.lit(files) + _range_number(F.col(shape.together), bounds)).otherwise(number)
+        number = F.when(F.col(PART) == value, F.lit(files) + _range_number(F.col(shape.together), bounds)).otherwise(number)
         files += len(bounds) + 1
     return number.cast("int"), max(files, 1)
 

@@ -43,6 +43,10 @@ __all__ = ["Folded", "StageRequest", "Staged", "StagedChunk", "WaitingChunk", "f
            "write_plain"]
 
 
+#: What tells where a waiting row lies.
+PLACE = ("__ondatra_chunk", "__ondatra_at", "__ondatra_waits", "__ondatra_state")
+
+
 class FeedTable(Protocol):
     """What staging needs of a lake table."""
 
@@ -207,16 +211,16 @@ class _Staging:
         narrow = self._waiting_rows([(c, _marks(c)) for c in self.waiting], [F.col(unit).alias(unit)])
         picked = narrow
         if not everything:
-            parts = [frame.select(F.col(unit)) for frame in feed.frames] + [narrow.filter("__waits").select(unit)] * needs_stage(tuple(self.waiting))
+            parts = [frame.select(F.col(unit)) for frame in feed.frames] + [narrow.filter("__ondatra_waits").select(unit)] * needs_stage(tuple(self.waiting))
             newer = parts[0]
             for part in parts[1:]:
                 newer = newer.union(part)
             picked = narrow.join(newer, unit, "left_semi")
         blocked = self._blocked(everything=everything)
         if blocked is not None:                     # what else waits of such a unit stays as it is
-            held = picked.join(blocked.select(unit), unit, "left_semi").filter(f"not __waits and __state <> X'{states.BLOCKED:02x}'")
-            picked = picked.join(held.select("__chunk", "__at"), ["__chunk", "__at"], "left_anti")
-        found = picked.select("__chunk", "__at").toArrow()
+            held = picked.join(blocked.select(unit), unit, "left_semi").filter(f"not __ondatra_waits and __ondatra_state <> X'{states.BLOCKED:02x}'")
+            picked = picked.join(held.select("__ondatra_chunk", "__ondatra_at"), ["__ondatra_chunk", "__ondatra_at"], "left_anti")
+        found = picked.select("__ondatra_chunk", "__ondatra_at").toArrow()
         chunk, at = (found.column(i).to_numpy() for i in (0, 1))
         order = np.argsort(chunk, kind="stable")
         ids, starts = np.unique(chunk[order], return_index=True)
@@ -242,20 +246,21 @@ class _Staging:
         from pyspark.sql import functions as F
 
         marks = self.spark.createDataFrame(pa.table({
-            "__file": ["/".join(c.url.split("/")[-2:]) for c, _ in chosen], "__chunk": pa.array([c.id for c, _ in chosen], pa.int64()),
-            "__waits": [c.waits for c, _ in chosen], "__age": pa.array(range(-len(chosen), 0), pa.int64()),
-            "__marks": pa.array([m.tobytes() for _, m in chosen], pa.binary())}))
+            "__ondatra_file": ["/".join(c.url.split("/")[-2:]) for c, _ in chosen], "__ondatra_chunk": pa.array([c.id for c, _ in chosen], pa.int64()),
+            "__ondatra_waits": [c.waits for c, _ in chosen], "__ondatra_age": pa.array(range(-len(chosen), 0), pa.int64()),
+            "__ondatra_marks": pa.array([m.tobytes() for _, m in chosen], pa.binary())}))
         groups: dict[str, list[str]] = {}
         for c, _ in chosen:
             groups.setdefault(str(chunk_files.read_schema(c.url).remove_metadata()), []).append(spark_path(c.url))
         found: DataFrame | None = None
         for paths in groups.values():
             frame = self.spark.read.option("recursiveFileLookup", "true").parquet(*paths)
+            metadata = frame.metadataColumn("_metadata")        # also where the model has a column of that name
             # A task gives its files in the folders of several parts one name.
-            frame = frame.withColumns({"__name": F.substring_index("_metadata.file_path", "/", -2), "__at": F.col("_metadata.row_index")})
-            frame = frame.join(F.broadcast(marks), F.col("__name") == F.col("__file")).withColumn(
-                "__state", F.expr("substring(__marks, cast(__at + 1 as int), 1)")).filter("__state <> X'00'")
-            part = frame.select(*(columns if columns is not None else self._as_rows(frame)), "__chunk", "__at", "__waits", "__state")
+            frame = frame.withColumns({"__ondatra_name": F.substring_index(metadata["file_path"], "/", -2), "__ondatra_at": metadata["row_index"]})
+            frame = frame.join(F.broadcast(marks), F.col("__ondatra_name") == F.col("__ondatra_file")).withColumn(
+                "__ondatra_state", F.expr("substring(__ondatra_marks, cast(__ondatra_at + 1 as int), 1)")).filter("__ondatra_state <> X'00'")
+            part = frame.select(*(columns if columns is not None else self._as_rows(frame)), *PLACE)
             found = part if found is None else found.unionByName(part)
         assert found is not None
         return found
@@ -264,14 +269,15 @@ class _Staging:
         from pyspark.sql import functions as F
 
         return [
-            *changes.aligned(frame, self.shape), *(F.col(name) for name in changes.CARRIED_ALONG), F.col("__age").alias(changes.VERSION),
-            F.expr(f"__state = X'{states.UNKNOWN:02x}'").alias(changes.UNKNOWN), F.expr(f"__state = X'{states.BLOCKED:02x}'").alias(changes.BLOCKED)]
+            *changes.aligned(frame, self.shape), *map(F.col, changes.CARRIED_ALONG), F.col("__ondatra_age").alias(changes.VERSION),
+            F.expr(f"__ondatra_state = X'{states.UNKNOWN:02x}'").alias(changes.UNKNOWN),
+            F.expr(f"__ondatra_state = X'{states.BLOCKED:02x}'").alias(changes.BLOCKED)]
 
     def _all(self, feed: _Feed, chosen: list[tuple[WaitingChunk, states.States]]) -> DataFrame:
         """Every row that is composed, of the feed and of older chunks."""
         parts = [changes.feed_rows(frame, self.shape) for frame in feed.frames]
         if chosen:
-            parts.append(self._waiting_rows(chosen, None).drop("__chunk", "__at", "__waits", "__state"))
+            parts.append(self._waiting_rows(chosen, None).drop(*PLACE))
         rows = parts[0]
         for part in parts[1:]:
             rows = rows.unionByName(part)
