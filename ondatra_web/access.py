@@ -11,20 +11,25 @@ from ondatra_web.models import Membership, ModelState, Organization, Run, Sync
 Person = AbstractBaseUser | AnonymousUser
 
 
+def _id(user: Person) -> int:
+    """0 for someone who is not signed in: nobody's id."""
+    return int(user.pk or 0)
+
+
 def organizations_of(user: Person) -> QuerySet[Organization]:
-    return Organization.objects.filter(membership__user_id=user.pk)
+    return Organization.objects.filter(membership__user_id=_id(user))
 
 
 def syncs_of(user: Person) -> QuerySet[Sync]:
-    return Sync.objects.filter(workspace__organization__membership__user_id=user.pk)
+    return Sync.objects.filter(workspace__organization__membership__user_id=_id(user))
 
 
 def runs_of(user: Person) -> QuerySet[Run]:
-    return Run.objects.filter(sync__workspace__organization__membership__user_id=user.pk)
+    return Run.objects.filter(sync__workspace__organization__membership__user_id=_id(user))
 
 
 def model_states_of(user: Person) -> QuerySet[ModelState]:
-    return ModelState.objects.filter(workspace__organization__membership__user_id=user.pk)
+    return ModelState.objects.filter(workspace__organization__membership__user_id=_id(user))
 
 
 def sync_for(user: Person, sync_id: int, *, write: bool = False) -> Sync:
@@ -51,7 +56,7 @@ def run_for(user: Person, run_id: int, *, write: bool = False) -> Run:
 
 def may_write(user: Person, sync: Sync) -> bool:
     """Whether the person may start and stop runs, not just look."""
-    return Membership.objects.filter(user_id=user.pk, organization_id=sync.workspace.organization_id).exclude(role=Membership.Role.VIEWER).exists()
+    return Membership.objects.filter(user_id=_id(user), organization_id=sync.workspace.organization_id).exclude(role=Membership.Role.VIEWER).exists()
 
 
 def _check_writes(user: Person, sync: Sync) -> None:

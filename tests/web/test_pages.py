@@ -232,7 +232,8 @@ def test_a_run_that_has_ended_asks_no_more(look: Look, sync: Sync) -> None:
 def test_reasons_are_grouped_and_new_ones_marked(look: Look, sync: Sync) -> None:
     old = a_run(sync, ago=timedelta(days=2), **closing())
     run = a_run(sync, "completed_with_rejects", **closing(rejected=10))
-    MessageGroup.objects.create(run=run, status="rejected", pattern="503: timeout after ‹n› ms", sample_message="", sample_identifier="N711MQ", rows=8, first_run=run)
+    MessageGroup.objects.create(run=run, status="rejected", pattern="503: timeout after ‹n› ms", sample_message="", sample_identifier="N711MQ", rows=8,
+                                first_run=run)
     MessageGroup.objects.create(run=run, status="rejected", pattern="400: no year", sample_message="", rows=2, first_run=old)
 
     text = look(f"/runs/{run.pk}/")

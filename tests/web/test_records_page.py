@@ -26,7 +26,8 @@ def run(tmp_path: Path) -> Run:
     """Thirty that arrived, two that were refused for good, one that is due again, one invalid."""
     found = a_run(a_sync(workspace()), "completed_with_rejects", **closing(34, invalid=1, rejected=2, retrying=1))
     rows = [record(f"N{i:03}AA", row=i) for i in range(30)]
-    rows += [record("N201AA", "rejected", 'field "year" is required', "reject", row=31), record("N202AA", "rejected", 'field "year" is required', "reject", row=32),
+    rows += [record("N201AA", "rejected", 'field "year" is required', "reject", row=31),
+             record("N202AA", "rejected", 'field "year" is required', "reject", row=32),
              record("N711MQ", "rejected", "upstream timeout after 3011 ms", "error", row=33, change_type="update_postimage",
                     payload={"tailnum": "N711MQ", "seats": 2}, previous={"tailnum": "N711MQ", "seats": 4})]
     put_records(found, tmp_path, rows)
