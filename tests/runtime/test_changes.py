@@ -33,6 +33,8 @@ TRACKED = {**TABLE, ("update", "delete"): (DELETE, [("gone", "old")], [("gone", 
 CASES = [(first, second, state) for (first, second), state in product(TABLE, STATES)]
 KINDS = ["merge", "tracked"]
 
+pytestmark = pytest.mark.spark
+
 
 @pytest.fixture(scope="module")
 def spark() -> Any:

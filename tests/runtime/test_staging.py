@@ -16,6 +16,8 @@ from runtime.errors import HistoryGone
 from runtime.spark import session
 from runtime.staging import WaitingChunk, fold, needs_stage, read_chunk, read_column, units, write_plain
 
+pytestmark = pytest.mark.spark
+
 
 @pytest.fixture(scope="module")
 def spark() -> Any:
