@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from runtime import duck
 from runtime.errors import ConfigError, StoreError
-from runtime.records import NAMES, FileRef, Filter, Opened, opened, roots
+from runtime.records import NAMES, FileRef, Filter, opened, roots
 from runtime.tracking import MOMENT, SCHEMA
 
 Format = Literal["csv", "json", "jsonl", "parquet"]

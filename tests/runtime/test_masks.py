@@ -20,14 +20,16 @@ def hashed(text):
 @pytest.mark.parametrize(("column", "value", "shown"), [
     ("email", "ada@example.com", hashed("ada@example.com")), ("EMAIL", 17, hashed("17")), ("email", None, None),
     ("phone", "+46 70 123 45 67", "***5 67"), ("phone", "1234567", "***"), ("phone", 46701234567, "***4567"),
-    ("name", "Ada", "***"), ("name", "", "***"), ("name", None, None), ("other", "Ada", "Ada"), ("name", {"a": 1}, "***"), ("email", 2**70, hashed(str(2**70)))])
+    ("name", "Ada", "***"), ("name", "", "***"), ("name", None, None), ("other", "Ada", "Ada"), ("name", {"a": 1}, "***"),
+    ("email", 2**70, hashed(str(2**70)))])
 def test_a_value_is_shown_as_its_mask_says(column, value, shown):
     assert MASKER.value(column, value) == shown
 
 
 def test_a_row_is_masked_in_its_columns_and_in_the_text_of_the_others():
     row = {"id": 1, "email": "ada@example.com", "name": "Ada Lovelace", "note": "Ada Lovelace wrote", "more": [{"by": "ada@example.com"}], "n": 5}
-    assert MASKER.row(row) == {"id": 1, "email": hashed("ada@example.com"), "name": "***", "note": "*** wrote", "more": [{"by": hashed("ada@example.com")}], "n": 5}
+    hidden = hashed("ada@example.com")
+    assert MASKER.row(row) == {"id": 1, "email": hidden, "name": "***", "note": "*** wrote", "more": [{"by": hidden}], "n": 5}
 
 
 @pytest.mark.parametrize(("text", "shown"), [

@@ -107,7 +107,8 @@ def test_parquet_goes_to_a_file(run, tmp_path):
 
 
 @pytest.mark.parametrize(("args", "said"), [
-    (["--format", "parquet"], "--output FILE"), (["--status", "nope"], "there are: success"), (["--format", "csv", "--output", "/no/such/dir/x"], "cannot be written")])
+    (["--format", "parquet"], "--output FILE"), (["--status", "nope"], "there are: success"),
+    (["--format", "csv", "--output", "/no/such/dir/x"], "cannot be written")])
 def test_a_wrong_use_is_exit_2_with_the_way_out(run, args, said):
     code, out, err = command("records", run.pk, *args)
     assert (code, out) == (2, "")
