@@ -21,7 +21,7 @@ class Command(BaseCommand):
         parser.add_argument("--workspace", default="default", metavar="SLUG")
         parser.add_argument("--kind", default="merge", choices=KINDS)
         parser.add_argument("--key", default="", metavar="COLUMNS", help="key columns, separated by commas")
-        parser.add_argument("--args", nargs="*", default=[], metavar="VALUE", help="what @sink would give for push.args")
+        parser.add_argument("--args", dest="sink_args", nargs="*", default=[], metavar="VALUE", help="what @sink would give for push.args")
         parser.add_argument("--status", type=int, default=200, help="what the stub answers (200)")
         parser.add_argument("--answer", metavar="JSON", help="the body that the stub answers ({})")
 
@@ -32,7 +32,7 @@ class Command(BaseCommand):
             workspace = projects.workspace_of(options["workspace"])
             found = rehearsal.rehearse(
                 Path(workspace.project_dir), name, rehearsal.read_rows(options["rows"]), secrets=projects.secrets_of(workspace), kind=options["kind"],
-                key_columns=key, args=options["args"], answer=rehearsal.parse_answer(options["status"], options["answer"]))
+                key_columns=key, args=options["sink_args"], answer=rehearsal.parse_answer(options["status"], options["answer"]))
         except (ProjectError, ConfigError) as error:
             self.stderr.write(str(error))
             raise SystemExit(2) from None
