@@ -1,4 +1,5 @@
 """DuckDB's SQL on Spark: DuckDB parses, binds and types; what is on the tested list is written for Spark, the rest is refused."""
+
 from __future__ import annotations
 
 import difflib
@@ -36,7 +37,9 @@ def references(sql: str, dialect: str = "duckdb") -> tuple[TableRef, ...]:
     return tuple(out.values())
 
 
-def translate(sql: str, *, dialect: str, tables: Mapping[str, tuple[Column, ...]], project_dir: str | Path, allow_paths: Sequence[str | Path] = ()) -> Translated:
+def translate(
+    sql: str, *, dialect: str, tables: Mapping[str, tuple[Column, ...]], project_dir: str | Path, allow_paths: Sequence[str | Path] = ()
+) -> Translated:
     """The Spark SQL of a model; SqlProblems says what is wrong with it or not supported. `tables`: `schema.table` -> its columns."""
     place = files.Place(Path(project_dir), tuple(Path(p) for p in allow_paths))
     wanted = references(sql, dialect)
@@ -90,6 +93,8 @@ def _translate(sql: str, mine: Mapping[str, tuple[Column, ...]], reads: Mapping[
     doubled = [n for i, (n, _) in enumerate(described) if n.lower() in {m.lower() for m, _ in described[:i]}]
     if doubled:
         raise SqlProblems([(1, f"two columns are named {doubled[0]}; give one of them another name with AS")])
+    if "${" in text + outer:
+        raise SqlProblems([(1, "${ in a name is not supported")])  # Spark would put a setting or a variable of the environment there
     out = tuple(Column(n, str(t), spark_type(t)) for n, t in described)
     ordered = any(m["type"] == "ORDER_MODIFIER" for m in node["modifiers"])
     return Translated(f"SELECT {outer} FROM ({text}) AS __m", out, tuple(reads.values()), tuple(mine), volatile(node), ordered)
@@ -98,7 +103,10 @@ def _translate(sql: str, mine: Mapping[str, tuple[Column, ...]], reads: Mapping[
 def volatile(node: Node) -> bool:
     from .expr import VOLATILE_NAMES
     from .gate import walk
-    return any(n.get("function_name") in registry.VOLATILE or n.get("class") == "COLUMN_REF" and n["column_names"][0].lower() in VOLATILE_NAMES for n in walk(node))
+
+    return any(
+        n.get("function_name") in registry.VOLATILE or n.get("class") == "COLUMN_REF" and n["column_names"][0].lower() in VOLATILE_NAMES for n in walk(node)
+    )
 
 
 def table_name(path: Sequence[str]) -> str:
@@ -137,6 +145,7 @@ def check_known(wanted: Sequence[TableRef], tables: Mapping[str, Any]) -> None:
 def check_functions(sql: str, node: Node) -> None:
     """Table functions that could read what they should not are refused before DuckDB sees the text."""
     from .gate import walk
+
     known = {*files.FORMATS, "range", "generate_series", "unnest"}
     bad = [n for n in walk(node) if n.get("type") == "TABLE_FUNCTION" and n["function"]["function_name"] not in known]
     if bad:

@@ -1,4 +1,5 @@
 """CAST, TRY_CAST and implicit casts as DuckDB makes them."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -76,9 +77,11 @@ def _to_integer(e: E, to: Type, spark: str, word: str, try_: bool) -> str | None
 def _guarded(number: str, try_: bool) -> str:
     """Text to number: plain decimal spellings only; other spellings that DuckDB reads as numbers stop the run."""
     other = "CAST(NULL AS STRING)" if try_ else "raise_error(concat('Could not convert string to number: ', sv))"
-    return (f"CASE WHEN sv IS NULL THEN NULL WHEN trim(sv) RLIKE '{_NUMBER}' THEN {number}"
-            f" WHEN trim(sv) RLIKE '{_ODD_NUMBER}' THEN CAST(raise_error(concat('a number spelt ', sv, ' is not supported')) AS INT)"
-            f" ELSE CAST({other} AS INT) END")
+    return (
+        f"CASE WHEN sv IS NULL THEN NULL WHEN trim(sv) RLIKE '{_NUMBER}' THEN {number}"
+        f" WHEN trim(sv) RLIKE '{_ODD_NUMBER}' THEN CAST(raise_error(concat('a number spelt ', sv, ' is not supported')) AS INT)"
+        f" ELSE CAST({other} AS INT) END"
+    )
 
 
 def _to_double(e: E, word: str) -> str | None:
@@ -86,7 +89,7 @@ def _to_double(e: E, word: str) -> str | None:
         return texts.decimal_double(e.text, e.type)
     if e.type.letter in "ib":
         return f"CAST({e.text} AS DOUBLE)"
-    if e.type.name == "VARCHAR":        # Java would read 1.5d and 1.5f as numbers
+    if e.type.name == "VARCHAR":  # Java would read 1.5d and 1.5f as numbers
         return f"{word}(regexp_replace({e.text}, '([0-9.])\\\\s*[dDfF]\\\\s*$', '$1x') AS DOUBLE)"
     return None
 
@@ -96,7 +99,7 @@ def _to_decimal(e: E, to: Type, spark: str, word: str) -> str | None:
         return f"{word}({e.text} AS {spark})"
     if e.type.name == "VARCHAR":
         return texts.bound(e.text, "sv", f"CASE WHEN sv IS NULL THEN NULL ELSE {word}(trim(sv) AS {spark}) END")
-    if e.type.name == "DOUBLE" and to.scale <= 6:      # DuckDB scales the double, then rounds
+    if e.type.name == "DOUBLE" and to.scale <= 6:  # DuckDB scales the double, then rounds
         scaled = f"({word}(round({e.text} * 1e{to.scale}D, 0) AS DECIMAL(38,0)) / CAST('1{'0' * to.scale}' AS DECIMAL({to.scale + 1},0)))"
         return f"{word}({scaled} AS {spark})"
     return None
@@ -104,8 +107,12 @@ def _to_decimal(e: E, to: Type, spark: str, word: str) -> str | None:
 
 def _to_boolean(x: str, word: str) -> str:
     other = "CAST(NULL AS BOOLEAN)" if word == "try_cast" else "CAST(raise_error(concat('Could not convert string to BOOL: ', sv)) AS BOOLEAN)"
-    return texts.bound(x, "sv", "CASE WHEN sv IS NULL THEN NULL WHEN lower(sv) IN ('true', 't', '1', 'yes', 'y') THEN true"
-                       f" WHEN lower(sv) IN ('false', 'f', '0', 'no', 'n') THEN false ELSE {other} END")
+    return texts.bound(
+        x,
+        "sv",
+        "CASE WHEN sv IS NULL THEN NULL WHEN lower(sv) IN ('true', 't', '1', 'yes', 'y') THEN true"
+        f" WHEN lower(sv) IN ('false', 'f', '0', 'no', 'n') THEN false ELSE {other} END",
+    )
 
 
 def text_of(x: str, kind: Type) -> str | None:
@@ -131,12 +138,20 @@ def valid_json(x: str, try_: bool) -> str:
 def _to_moment(e: E, to: Type, spark: str, word: str, try_: bool) -> str | None:
     a, x = e.type.letter, e.text
     if a == "s" and e.type.name == "VARCHAR":
-        pattern = {"D": f"^{_DAY}$", "T": f"^{_DAY}([ T]{_CLOCK})?$", "Z": f"^{_DAY}([ T]{_CLOCK}(Z|[+-][0-9]{{2}}(:?[0-9]{{2}})?)?)?$", "t": f"^{_CLOCK}$"}[to.letter]
-        other = f"CASE WHEN sv RLIKE '[0-9]' THEN raise_error(concat('a {to} spelt ', sv, ' is not supported')) END" if try_ else \
-            f"raise_error(concat('invalid or unsupported {to}: ', sv))"
+        pattern = {"D": f"^{_DAY}$", "T": f"^{_DAY}([ T]{_CLOCK})?$", "Z": f"^{_DAY}([ T]{_CLOCK}(Z|[+-][0-9]{{2}}(:?[0-9]{{2}})?)?)?$", "t": f"^{_CLOCK}$"}[
+            to.letter
+        ]
+        other = (
+            f"CASE WHEN sv RLIKE '[0-9]' THEN raise_error(concat('a {to} spelt ', sv, ' is not supported')) END"
+            if try_
+            else f"raise_error(concat('invalid or unsupported {to}: ', sv))"
+        )
         shaped = "regexp_replace(trim(sv), '([+-][0-9]{2})$', '$1:00')" if to.letter == "Z" else "trim(sv)"
-        return texts.bound(x, "sv", f"CASE WHEN sv IS NULL THEN NULL WHEN trim(sv) RLIKE {texts.string(pattern)} THEN {word}({shaped} AS {spark}) "
-                           f"ELSE CAST({other} AS {spark}) END")
+        return texts.bound(
+            x,
+            "sv",
+            f"CASE WHEN sv IS NULL THEN NULL WHEN trim(sv) RLIKE {texts.string(pattern)} THEN {word}({shaped} AS {spark}) ELSE CAST({other} AS {spark}) END",
+        )
     if to.letter == "t":
         return f"CAST(date_format({x}, 'HH:mm:ss.SSSSSS') AS TIME(6))" if a == "T" else None
     if a in "DTZ":
@@ -149,8 +164,10 @@ def _to_nested(e: E, to: Type, try_: bool) -> str | None:
         inner = cast(E("cv", e.type.element), to.element, try_)
         return f"transform({e.text}, cv -> {inner.text})"
     if (e.type.name, to.name) == ("STRUCT", "STRUCT") and [f.lower() for f in e.type.fields] == [f.lower() for f in to.fields] and all(to.fields):
-        pairs = ", ".join(f"{texts.string(n)}, " + cast(E(f"cs.{name_quoted(m)}", t), w, try_).text
-                          for m, t, n, w in zip(e.type.fields, e.type.args, to.fields, to.args, strict=True))
+        pairs = ", ".join(
+            f"{texts.string(n)}, " + cast(E(f"cs.{name_quoted(m)}", t), w, try_).text
+            for m, t, n, w in zip(e.type.fields, e.type.args, to.fields, to.args, strict=True)
+        )
         return texts.bound(e.text, "cs", f"CASE WHEN cs IS NOT NULL THEN named_struct({pairs}) END")
     if (e.type.name, to.name) == ("MAP", "MAP"):
         key, value = cast(E("ck", e.type.args[0]), to.args[0], try_), cast(E("cw", e.type.args[1]), to.args[1], try_)

@@ -1,4 +1,5 @@
 """Expressions: DuckDB's parse tree in, Spark text with DuckDB's type out."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -16,8 +17,16 @@ from .types import BOOLEAN, INTEGER, JSON, NULL, VARCHAR, Type, UnknownType, nam
 if TYPE_CHECKING:
     from .query import Queries
 
-COMPARE = {"COMPARE_EQUAL": "=", "COMPARE_NOTEQUAL": "<>", "COMPARE_LESSTHAN": "<", "COMPARE_GREATERTHAN": ">", "COMPARE_LESSTHANOREQUALTO": "<=",
-           "COMPARE_GREATERTHANOREQUALTO": ">=", "COMPARE_NOT_DISTINCT_FROM": "<=>", "COMPARE_DISTINCT_FROM": "<=>"}
+COMPARE = {
+    "COMPARE_EQUAL": "=",
+    "COMPARE_NOTEQUAL": "<>",
+    "COMPARE_LESSTHAN": "<",
+    "COMPARE_GREATERTHAN": ">",
+    "COMPARE_LESSTHANOREQUALTO": "<=",
+    "COMPARE_GREATERTHANOREQUALTO": ">=",
+    "COMPARE_NOT_DISTINCT_FROM": "<=>",
+    "COMPARE_DISTINCT_FROM": "<=>",
+}
 VOLATILE_NAMES = {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp", "today"}
 
 
@@ -30,9 +39,20 @@ class Expressions:
         self.unnested: dict[int, E] = {}
         self.plain_in: set[int] = set()
         self._writers: dict[str, Callable[[Node], E]] = {
-            "CONSTANT": self.constant_node, "COLUMN_REF": self.column, "COMPARISON": self.comparison, "CONJUNCTION": self.conjunction,
-            "OPERATOR": self.operator, "CASE": self.case, "CAST": self.cast_node, "BETWEEN": self.between, "SUBQUERY": self.subquery, "POSITIONAL_REFERENCE": self.positional,
-            "FUNCTION": self.function, "WINDOW": lambda n: windows.write(self, n), "LAMBDA": self.arrow}
+            "CONSTANT": self.constant_node,
+            "COLUMN_REF": self.column,
+            "COMPARISON": self.comparison,
+            "CONJUNCTION": self.conjunction,
+            "OPERATOR": self.operator,
+            "CASE": self.case,
+            "CAST": self.cast_node,
+            "BETWEEN": self.between,
+            "SUBQUERY": self.subquery,
+            "POSITIONAL_REFERENCE": self.positional,
+            "FUNCTION": self.function,
+            "WINDOW": lambda n: windows.write(self, n),
+            "LAMBDA": self.arrow,
+        }
 
     def write(self, node: Node) -> E:
         try:
@@ -73,7 +93,9 @@ class Expressions:
             return node["column_names"][0].lower() in names
         if kind == "LAMBDA" and node.get("syntax_type") != "SINGLE_ARROW":
             return self.is_constant(node["expr"], names | set(lambda_params(node)))
-        if kind == "FUNCTION" and (node["function_name"] not in self.scope.gate.foldable | registry.FOLDABLE_MACROS or node["function_name"] in registry.UNFOLDABLE):
+        if kind == "FUNCTION" and (
+            node["function_name"] not in self.scope.gate.foldable | registry.FOLDABLE_MACROS or node["function_name"] in registry.UNFOLDABLE
+        ):
             return False
         return all(self.is_constant(c, names) for c in children(node) if c["class"] != "TYPE")
 
@@ -95,9 +117,10 @@ class Expressions:
 
     def interval_parts(self, node: Node, select: Node) -> tuple[tuple[str, str], ...]:
         inner = self.scope.gate.text({**select, "select_list": [{**node, "alias": "v"}]})
-        (months, days, micros), = self.scope.gate.run(
+        ((months, days, micros),) = self.scope.gate.run(
             f"SELECT date_part('year', v) * 12 + date_part('month', v), date_part('day', v), date_part('hour', v) * 3600000000 + "
-            f"date_part('minute', v) * 60000000 + date_part('microsecond', v) FROM ({inner})")
+            f"date_part('minute', v) * 60000000 + date_part('microsecond', v) FROM ({inner})"
+        )
         if months is None:
             raise Refused("an INTERVAL that is NULL", where(node))
         return tuple((unit, str(int(n))) for unit, n in (("MONTH", months), ("DAY", days), ("MICROSECOND", micros)) if n)
@@ -230,8 +253,13 @@ class Expressions:
             return registry.tried(self, items[0], node)
         if kind == "GROUPING_FUNCTION" and len(items) == 1:
             return E(f"CAST(grouping({self.write(items[0]).text}) AS BIGINT)", self.type(node))
-        names = {"ARRAY_EXTRACT": "array_extract", "ARRAY_SLICE": "array_slice", "STRUCT_EXTRACT": "struct_extract", "ARRAY_CONSTRUCTOR": "list_value",
-                 "OPERATOR_NULLIF": "nullif"}
+        names = {
+            "ARRAY_EXTRACT": "array_extract",
+            "ARRAY_SLICE": "array_slice",
+            "STRUCT_EXTRACT": "struct_extract",
+            "ARRAY_CONSTRUCTOR": "list_value",
+            "OPERATOR_NULLIF": "nullif",
+        }
         if kind in names:
             return registry.write(self, names[kind], items, node)
         raise Refused(kind.replace("OPERATOR_", "").replace("_", " "), where(node))
@@ -283,7 +311,7 @@ class Expressions:
         if len(params) > len(kinds):
             raise Refused("a lambda with so many parameters", where(node))
         spark = [f"l{len(self.scope.lambdas)}_{p}" for p in range(len(params))]
-        self.scope.lambdas.append(Lambda(over, params, kinds[:len(params)], spark))
+        self.scope.lambdas.append(Lambda(over, params, kinds[: len(params)], spark))
         try:
             body = self.write(node["expr"])
         finally:
@@ -342,6 +370,7 @@ def _to_text(node: Node) -> Node:
 
 def _cast_template(kind: str) -> Node:
     from .gate import gate
+
     if kind not in _CASTS:
         _CASTS[kind] = gate().parse(f"SELECT CAST(1 AS {kind})")["node"]["select_list"][0]
     return _CASTS[kind]

@@ -1,4 +1,5 @@
 """File functions of the SQL: found, checked against the project's folder, described by DuckDB, and put behind a table name."""
+
 from __future__ import annotations
 
 import copy
@@ -16,15 +17,73 @@ from .gate import Gate, GateError, Node, gate, line_of, quoted, template, walk
 from .model import FileRead, SqlProblems
 from .types import UnknownType, spark_type
 
-FORMATS = {"read_csv": "csv", "read_csv_auto": "csv", "read_parquet": "parquet", "parquet_scan": "parquet", "read_json": "json", "read_json_auto": "json",
-           "read_ndjson": "json", "read_ndjson_auto": "json", "read_json_objects": "json", "delta_scan": "delta"}
+FORMATS = {
+    "read_csv": "csv",
+    "read_csv_auto": "csv",
+    "read_parquet": "parquet",
+    "parquet_scan": "parquet",
+    "read_json": "json",
+    "read_json_auto": "json",
+    "read_ndjson": "json",
+    "read_ndjson_auto": "json",
+    "read_json_objects": "json",
+    "delta_scan": "delta",
+}
 OPTIONS = {
-    "csv": {"header", "delim", "sep", "quote", "escape", "nullstr", "types", "dtypes", "columns", "names", "all_varchar", "dateformat", "timestampformat", "union_by_name",
-            "filename", "hive_partitioning", "auto_detect", "skip", "compression", "encoding", "null_padding", "sample_size", "comment", "allow_quoted_nulls",
-            "strict_mode", "max_line_size", "decimal_separator", "thousands", "new_line", "normalize_names", "force_not_null", "column_names", "column_types"},
+    "csv": {
+        "header",
+        "delim",
+        "sep",
+        "quote",
+        "escape",
+        "nullstr",
+        "types",
+        "dtypes",
+        "columns",
+        "names",
+        "all_varchar",
+        "dateformat",
+        "timestampformat",
+        "union_by_name",
+        "filename",
+        "hive_partitioning",
+        "auto_detect",
+        "skip",
+        "compression",
+        "encoding",
+        "null_padding",
+        "sample_size",
+        "comment",
+        "allow_quoted_nulls",
+        "strict_mode",
+        "max_line_size",
+        "decimal_separator",
+        "thousands",
+        "new_line",
+        "normalize_names",
+        "force_not_null",
+        "column_names",
+        "column_types",
+    },
     "parquet": {"union_by_name", "filename", "hive_partitioning", "hive_types_autocast", "binary_as_string"},
-    "json": {"columns", "format", "union_by_name", "filename", "hive_partitioning", "auto_detect", "compression", "dateformat", "timestampformat", "records", "sample_size",
-             "maximum_depth", "maximum_object_size", "convert_strings_to_integers", "field_appearance_threshold", "map_inference_threshold"},
+    "json": {
+        "columns",
+        "format",
+        "union_by_name",
+        "filename",
+        "hive_partitioning",
+        "auto_detect",
+        "compression",
+        "dateformat",
+        "timestampformat",
+        "records",
+        "sample_size",
+        "maximum_depth",
+        "maximum_object_size",
+        "convert_strings_to_integers",
+        "field_appearance_threshold",
+        "map_inference_threshold",
+    },
     "delta": set(),
 }
 _PATH = re.compile(r"[/*?]|\.(csv|tsv|txt|parquet|json|jsonl|ndjson)(\.gz|\.zst)?$", re.I)
@@ -45,7 +104,7 @@ class Place:
         if re.match(r"[a-z][a-z0-9+.-]*://", path, re.I):
             raise SqlProblems([(line, f"{path}: only files below the project folder are read by path; name an object store as a connection in ondatra.toml")])
         full = Path(path) if Path(path).is_absolute() else self.project / path
-        fixed = Path(*[p for p in _before_glob(full.parts)])
+        fixed = Path(*_before_glob(full.parts))
         roots = [self.project, *self.allowed]
         if ".." in Path(path).parts or not any(_below(fixed, r) for r in roots):
             raise SqlProblems([(line, f"{path} lies outside the project folder; SQL reads files below it and below the paths of allow_paths only")])
@@ -76,9 +135,13 @@ def reads(node: Node) -> list[Node]:
     """The FROM items that read files."""
     found = []
     for item in walk(node):
-        if item.get("type") == "TABLE_FUNCTION" and item["function"]["function_name"] in FORMATS:
-            found.append(item)
-        elif item.get("type") == "BASE_TABLE" and len(item["qualified_name"]["path"]) == 1 and is_path(item["table_name"]):
+        if (
+            item.get("type") == "TABLE_FUNCTION"
+            and item["function"]["function_name"] in FORMATS
+            or item.get("type") == "BASE_TABLE"
+            and len(item["qualified_name"]["path"]) == 1
+            and is_path(item["table_name"])
+        ):
             found.append(item)
     return sorted(found, key=lambda n: n["query_location"])
 
@@ -104,7 +167,9 @@ def describe(item: Node, place: Place, line: int) -> FileRead:
     if item["type"] == "BASE_TABLE":
         suffix = re.sub(r"\.(gz|zst)$", "", item["table_name"].lower()).rsplit(".", 1)[-1]
         if suffix not in _KINDS:
-            raise SqlProblems([(line, f"FROM '{item['table_name']}': read files by read_csv, read_parquet or read_json, or name a .csv, .parquet or .json file")])
+            raise SqlProblems(
+                [(line, f"FROM '{item['table_name']}': read files by read_csv, read_parquet or read_json, or name a .csv, .parquet or .json file")]
+            )
         function, given, options = _READERS[_KINDS[suffix]], [item["table_name"]], dict[str, Any]()
     else:
         function = item["function"]["function_name"]
@@ -191,6 +256,7 @@ def sniffed(g: Gate, function: str, paths: tuple[str, ...], options: dict[str, A
 
 def delta_columns(path: str, line: int) -> tuple[Column, ...]:
     from .delta import schema
+
     try:
         return schema(Path(path))
     except (OSError, ValueError, KeyError) as error:

@@ -1,4 +1,5 @@
 """PIVOT with named values as filtered aggregates; UNPIVOT as one row for each named column."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -34,6 +35,7 @@ def pivoted(sources: Sources, node: Node, inner: Scope, text: str, key: Node, en
     groups = list(node.get("groups") or [])
     if not groups:
         from .gate import walk
+
         used = {n["column_names"][-1].lower() for n in walk([key, node["aggregates"]]) if n.get("class") == "COLUMN_REF"}
         groups = [n for s in inner.sources for n, _ in s.columns if n.lower() not in used]
     inner.grouped = True
@@ -51,12 +53,13 @@ def pivoted(sources: Sources, node: Node, inner: Scope, text: str, key: Node, en
     if len(items) != len(described):
         raise Refused("this PIVOT", where(node))
     casts = [f"{t} AS {name_quoted(n)}" for t, (n, _) in zip(items, described, strict=True)]
-    by = " GROUP BY " + ", ".join(items[:len(groups)]) if groups else ""
+    by = " GROUP BY " + ", ".join(items[: len(groups)]) if groups else ""
     return sources.named(f"(SELECT {', '.join(casts)} FROM {text}{by})", described, node, f"__s{sources.queries.number()}")
 
 
 def unpivot(sources: Sources, node: Node, inner: Scope, text: str) -> Item:
     from .stars import expand
+
     if len(node["unpivot_names"]) != 1 or len(node["pivots"]) != 1:
         raise Refused("UNPIVOT of several columns at once", where(node))
     turned: list[Node] = []
@@ -73,7 +76,9 @@ def unpivot(sources: Sources, node: Node, inner: Scope, text: str) -> Item:
     if len(described) != len(keep) + 2 or described[-2][1] != VARCHAR:
         raise Refused("this UNPIVOT", where(node))
     declared = {n.lower(): n for s in inner.sources for n, _ in s.columns}
-    rows = ", ".join(f"named_struct('n', {string(declared[n.lower()])}, 'v', {writer.cast(writer.write(t), kind, t).text})" for n, t in zip(names, turned, strict=True))
+    rows = ", ".join(
+        f"named_struct('n', {string(declared[n.lower()])}, 'v', {writer.cast(writer.write(t), kind, t).text})" for n, t in zip(names, turned, strict=True)
+    )
     base = ", ".join(f"{name_quoted(s.alias)}.{name_quoted(n)} AS {name_quoted(n)}" for n, s in keep)
     wanted = ", ".join([*(name_quoted(n) for n, _ in keep), f"__p.n AS {name_quoted(described[-2][0])}", f"__p.v AS {name_quoted(described[-1][0])}"])
     filled = "" if node.get("include_nulls") else " WHERE __p.v IS NOT NULL"
@@ -83,12 +88,14 @@ def unpivot(sources: Sources, node: Node, inner: Scope, text: str) -> Item:
 
 def _star() -> Node:
     from .gate import gate
+
     star: Node = gate().parse("SELECT * FROM a")["node"]["select_list"][0]
     return star
 
 
 def _equal() -> Node:
     from .gate import gate
+
     equal: Node = gate().parse("SELECT 1 = 1")["node"]["select_list"][0]
     return equal
 

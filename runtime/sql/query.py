@@ -138,15 +138,19 @@ class Queries:
 
     def groups(self, node: Node, projections: list[Node], aliases: Mapping[str, Node], scope: Scope) -> list[Node]:
         if node["aggregate_handling"] == "FORCE_AGGREGATES":
-            return [{**p, "alias": ""} for p in projections if not scope.has_aggregate(p) and p["class"] != "CONSTANT"]
-        out = []
+            plain = [{**p, "alias": ""} for p in projections if not scope.has_aggregate(p)]
+            varying = [p for p in plain if not self.expressions(scope).is_constant(p)]
+            if plain and not varying:
+                raise Refused("GROUP BY only constants", _first(node), hint=False)
+            return varying
+        out: list[Node] = []
         for group in node["group_expressions"]:
             at = position(group)
             if at is not None:
                 group = {**projections[at - 1], "alias": ""}
             else:
                 group = substitute(group, aliases, scope)
-            if group["class"] == "CONSTANT":
+            if self.expressions(scope).is_constant(group):
                 raise Refused("GROUP BY a constant", where(group), hint=False)
             out.append(group)
         return out

@@ -1,4 +1,5 @@
 """`@dialect: spark`: the text as it is, with tables mapped to views and the two JSON functions of the seeds added."""
+
 from __future__ import annotations
 
 import re
@@ -17,10 +18,25 @@ from .model import SqlProblems, TableRef, Translated
 
 FORBIDDEN = {"reflect", "java_method", "try_reflect"}
 PATHS = {"parquet", "csv", "json", "orc", "text", "delta", "avro", "binaryfile", "jdbc", "xml", "iceberg", "image", "libsvm", "hudi", "kafka"}
-TABLE_FUNCTIONS = {"range", "explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack", "json_tuple", "sequence", "variant_explode",
-                   "variant_explode_outer"}
-VOLATILE = re.compile(r"\b(now|current_date|current_timestamp|curdate|localtimestamp|rand|randn|random|uuid|uniform|randstr|shuffle|monotonically_increasing_id|"
-                      r"unix_timestamp|current_time)\b", re.I)
+TABLE_FUNCTIONS = {
+    "range",
+    "explode",
+    "explode_outer",
+    "posexplode",
+    "posexplode_outer",
+    "inline",
+    "inline_outer",
+    "stack",
+    "json_tuple",
+    "sequence",
+    "variant_explode",
+    "variant_explode_outer",
+}
+VOLATILE = re.compile(
+    r"\b(now|current_date|current_timestamp|curdate|localtimestamp|rand|randn|random|uuid|uniform|randstr|shuffle|monotonically_increasing_id|"
+    r"unix_timestamp|current_time)\b",
+    re.I,
+)
 
 
 @lru_cache(1024)
@@ -31,7 +47,9 @@ def _parsed(sql: str) -> Any:
         details = error.errors[0] if getattr(error, "errors", None) else {}
         raise SqlProblems([(int(details.get("line") or 1), re.sub(r"\x1b\[[0-9;]*m", "", str(details.get("description") or error).splitlines()[0]))]) from None
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
-        raise SqlProblems([(1, f"a model is exactly one SELECT; {len(statements)} statements were found" if len(statements) != 1 else "a model is exactly one SELECT")])
+        raise SqlProblems(
+            [(1, f"a model is exactly one SELECT; {len(statements)} statements were found" if len(statements) != 1 else "a model is exactly one SELECT")]
+        )
     return statements[0]
 
 
@@ -92,6 +110,10 @@ def translate(sql: str, tables: Mapping[str, tuple[Column, ...]]) -> Translated:
 
 def forbid(sql: str) -> None:
     """Functions that run code, and TRANSFORM … USING, which runs programs."""
+    if "${" in sql:
+        raise SqlProblems(
+            [(sql[: sql.index("${")].count("\n") + 1, "${…} would put a setting or a variable of the environment into the SQL and is not allowed")]
+        )
     tokens = sqlglot.tokenize(sql, read="spark")
     for at, token in enumerate(tokens):
         word, following = token.text.lower(), tokens[at + 1].text if at + 1 < len(tokens) else ""
@@ -126,7 +148,7 @@ def _arguments(text: str, tokens: list[Any], at: int) -> tuple[int, list[str]]:
         elif token.text in ")]" and token.token_type != TokenType.STRING:
             depth -= 1
         if depth == 0 or depth == 1 and token.text == "," and token.token_type != TokenType.STRING:
-            out.append(text[start:token.start].strip())
+            out.append(text[start : token.start].strip())
             start = token.end + 1
         if depth == 0:
             return token.end + 1, [] if out == [""] else out

@@ -1,4 +1,5 @@
 """The page docs/dialect.md, made from the tables that the translation itself works with: python -m runtime.sql.supported."""
+
 from __future__ import annotations
 
 from . import files, windows
@@ -6,12 +7,43 @@ from .functions import registry
 from .spark_dialect import FORBIDDEN
 from .types import parse, spark_type
 
-HEADS = {"numbers": "Numbers and choices", "strings": "Text", "dates": "Dates and times", "lists": "Lists, structs, maps", "jsons": "JSON", "aggregates": "Aggregates"}
-TYPES = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "FLOAT", "DOUBLE", "DECIMAL(10,2)", "VARCHAR", "JSON",
-         "UUID", "BLOB", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "INTEGER[]", "MAP(VARCHAR, INTEGER)", "STRUCT(a INTEGER)")
+HEADS = {
+    "numbers": "Numbers and choices",
+    "strings": "Text",
+    "dates": "Dates and times",
+    "lists": "Lists, structs, maps",
+    "jsons": "JSON",
+    "aggregates": "Aggregates",
+}
+TYPES = (
+    "BOOLEAN",
+    "TINYINT",
+    "SMALLINT",
+    "INTEGER",
+    "BIGINT",
+    "HUGEINT",
+    "UTINYINT",
+    "USMALLINT",
+    "UINTEGER",
+    "UBIGINT",
+    "FLOAT",
+    "DOUBLE",
+    "DECIMAL(10,2)",
+    "VARCHAR",
+    "JSON",
+    "UUID",
+    "BLOB",
+    "DATE",
+    "TIME",
+    "TIMESTAMP",
+    "TIMESTAMP WITH TIME ZONE",
+    "INTEGER[]",
+    "MAP(VARCHAR, INTEGER)",
+    "STRUCT(a INTEGER)",
+)
 CONSTRUCTS = (
-    "SELECT with expressions, aliases used later in the same SELECT, WHERE, GROUP BY (positions, aliases, ALL, ROLLUP, CUBE, GROUPING SETS), HAVING, QUALIFY, ORDER BY "
-    "(positions, aliases, ALL, NULLS FIRST and LAST), LIMIT, OFFSET, DISTINCT, DISTINCT ON",
+    "SELECT with expressions, aliases used later in the same SELECT, WHERE, GROUP BY (positions, aliases, ALL, ROLLUP, CUBE, GROUPING SETS), HAVING, QUALIFY, "
+    "ORDER BY (positions, aliases, ALL, NULLS FIRST and LAST), LIMIT, OFFSET, DISTINCT, DISTINCT ON",
     "FROM first (`FROM t SELECT …`, `FROM t`), trailing commas, `alias: expression`, names in any case",
     "`*` with EXCLUDE, REPLACE, RENAME, LIKE; `t.*`, `struct.*`; COLUMNS('pattern'), COLUMNS(lambda …), COLUMNS(* EXCLUDE …), also inside an expression",
     "INNER, LEFT, RIGHT, FULL, CROSS, SEMI, ANTI, NATURAL and ASOF [LEFT] JOIN; ON and USING; LATERAL subqueries",
@@ -43,24 +75,62 @@ STOPS = (
 
 
 def page() -> str:
-    out = ["# DuckDB's SQL on Spark", "",
-           "This page is generated from the tables of `runtime/sql` by `python -m runtime.sql.supported > docs/dialect.md`; a test holds the two equal.", "",
-           "A model is DuckDB SQL unless it says `-- @dialect: spark`. DuckDB parses it, finds its columns and their types over empty tables, and computes its constants. What is named "
-           "here is then written for Spark so that the answer is DuckDB's; everything else is refused at check time with the construct and the line, never answered differently.", "",
-           "## Statements", "", *(f"- {c}" for c in CONSTRUCTS), "", "## Functions and operators", ""]
+    out = [
+        "# DuckDB's SQL on Spark",
+        "",
+        "This page is generated from the tables of `runtime/sql` by `python -m runtime.sql.supported > docs/dialect.md`; a test holds the two equal.",
+        "",
+        "A model is DuckDB SQL unless it says `-- @dialect: spark`. DuckDB parses it, finds its columns and their types over empty tables, and computes "
+        "its constants. What is named here is then written for Spark so that the answer is DuckDB's; everything else is refused at check time "
+        "with the construct and the line, never answered differently.",
+        "",
+        "## Statements",
+        "",
+        *(f"- {c}" for c in CONSTRUCTS),
+        "",
+        "## Functions and operators",
+        "",
+    ]
     for family, head in HEADS.items():
         names = ", ".join(f"`{n}`" for n in registry.FAMILIES[family] if n not in ("list_count_all",))
         out += [f"{head}: {names}", ""]
-    out += ["Windows: " + ", ".join(f"`{n}`" for n in sorted(windows.RANKS | windows.VALUES)) + " and the aggregates, over ROWS and RANGE frames without EXCLUDE", "",
-            "Functions whose answer changes from run to run make the model run every time: " + ", ".join(f"`{n}`" for n in sorted(registry.VOLATILE)), "",
-            "## Refused", "", *(f"- {r}" for r in REFUSED), "", "Stopped while running, because DuckDB's answer cannot be given:", "", *(f"- {s}" for s in STOPS), "",
-            "## Types", "", "| DuckDB | Spark |", "|---|---|", *(f"| {t} | {spark_type(parse(t))} |" for t in TYPES), "",
-            "## Files", "", "Paths are relative to the project folder; nothing outside it and the allowed paths is read. Globs and lists of paths work; `FROM 'file'` takes .csv, .tsv, "
-            ".parquet, .json, .jsonl and .ndjson. DuckDB itself finds the columns at check time and reads CSV and JSON when the model runs.", "", "| function | options |", "|---|---|"]
+    out += [
+        "Windows: " + ", ".join(f"`{n}`" for n in sorted(windows.RANKS | windows.VALUES)) + " and the aggregates, over ROWS and RANGE frames without EXCLUDE",
+        "",
+        "Functions whose answer changes from run to run make the model run every time: " + ", ".join(f"`{n}`" for n in sorted(registry.VOLATILE)),
+        "",
+        "## Refused",
+        "",
+        *(f"- {r}" for r in REFUSED),
+        "",
+        "Stopped while running, because DuckDB's answer cannot be given:",
+        "",
+        *(f"- {s}" for s in STOPS),
+        "",
+        "## Types",
+        "",
+        "| DuckDB | Spark |",
+        "|---|---|",
+        *(f"| {t} | {spark_type(parse(t))} |" for t in TYPES),
+        "",
+        "## Files",
+        "",
+        "Paths are relative to the project folder; nothing outside it and the allowed paths is read. Globs and lists of paths work; `FROM 'file'` "
+        "takes .csv, .tsv, .parquet, .json, .jsonl and .ndjson. DuckDB itself finds the columns at check time and reads CSV and JSON when the model runs.",
+        "",
+        "| function | options |",
+        "|---|---|",
+    ]
     for function, kind in files.FORMATS.items():
         out.append(f"| `{function}` | {', '.join(sorted(files.OPTIONS[kind])) or 'none'} |")
-    out += ["", "## Spark SQL", "", "With `-- @dialect: spark` the text goes to Spark as it is; `schema.name` means the model of that name. `json_object(key, value, …)` and "
-            f"`json_group_array(value)` are added. Refused: {', '.join(f'`{f}`' for f in sorted(FORBIDDEN))}, TRANSFORM … USING, and files by path.", ""]
+    out += [
+        "",
+        "## Spark SQL",
+        "",
+        "With `-- @dialect: spark` the text goes to Spark as it is; `schema.name` means the model of that name. `json_object(key, value, …)` and "
+        f"`json_group_array(value)` are added. Refused: {', '.join(f'`{f}`' for f in sorted(FORBIDDEN))}, TRANSFORM … USING, and files by path.",
+        "",
+    ]
     return "\n".join(out)
 
 

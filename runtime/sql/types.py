@@ -1,4 +1,5 @@
 """DuckDB's types as values, and the Spark type that holds each of them without loss."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -7,15 +8,52 @@ from functools import lru_cache
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT")
 DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INTEGER": 10, "BIGINT": 19, "UTINYINT": 3, "USMALLINT": 5, "UINTEGER": 10, "UBIGINT": 20, "HUGEINT": 38}
 _SPARK = {
-    "BOOLEAN": "BOOLEAN", "TINYINT": "TINYINT", "SMALLINT": "SMALLINT", "INTEGER": "INT", "BIGINT": "BIGINT", "UTINYINT": "SMALLINT", "USMALLINT": "INT",
-    "UINTEGER": "BIGINT", "UBIGINT": "DECIMAL(20,0)", "HUGEINT": "DECIMAL(38,0)", "FLOAT": "FLOAT", "DOUBLE": "DOUBLE", "VARCHAR": "STRING", "JSON": "STRING",
-    "UUID": "STRING", "ENUM": "STRING", "BLOB": "BINARY", "DATE": "DATE", "TIME": "TIME(6)", "TIMESTAMP": "TIMESTAMP_NTZ", "TIMESTAMP_S": "TIMESTAMP_NTZ",
-    "TIMESTAMP_MS": "TIMESTAMP_NTZ", "TIMESTAMPTZ": "TIMESTAMP_LTZ", "NULL": "STRING",
+    "BOOLEAN": "BOOLEAN",
+    "TINYINT": "TINYINT",
+    "SMALLINT": "SMALLINT",
+    "INTEGER": "INT",
+    "BIGINT": "BIGINT",
+    "UTINYINT": "SMALLINT",
+    "USMALLINT": "INT",
+    "UINTEGER": "BIGINT",
+    "UBIGINT": "DECIMAL(20,0)",
+    "HUGEINT": "DECIMAL(38,0)",
+    "FLOAT": "FLOAT",
+    "DOUBLE": "DOUBLE",
+    "VARCHAR": "STRING",
+    "JSON": "STRING",
+    "UUID": "STRING",
+    "ENUM": "STRING",
+    "BLOB": "BINARY",
+    "DATE": "DATE",
+    "TIME": "TIME(6)",
+    "TIMESTAMP": "TIMESTAMP_NTZ",
+    "TIMESTAMP_S": "TIMESTAMP_NTZ",
+    "TIMESTAMP_MS": "TIMESTAMP_NTZ",
+    "TIMESTAMPTZ": "TIMESTAMP_LTZ",
+    "NULL": "STRING",
 }
 # one letter for a family of types, used by the signatures of functions
 _LETTER = {
-    **dict.fromkeys(INTEGERS, "i"), "FLOAT": "f", "DOUBLE": "f", "DECIMAL": "d", "VARCHAR": "s", "JSON": "s", "DATE": "D", "TIMESTAMP": "T", "TIMESTAMP_S": "T",
-    "TIMESTAMP_MS": "T", "TIMESTAMPTZ": "Z", "TIME": "t", "BOOLEAN": "b", "LIST": "l", "MAP": "m", "STRUCT": "r", "BLOB": "B", "INTERVAL": "v", "NULL": "0",
+    **dict.fromkeys(INTEGERS, "i"),
+    "FLOAT": "f",
+    "DOUBLE": "f",
+    "DECIMAL": "d",
+    "VARCHAR": "s",
+    "JSON": "s",
+    "DATE": "D",
+    "TIMESTAMP": "T",
+    "TIMESTAMP_S": "T",
+    "TIMESTAMP_MS": "T",
+    "TIMESTAMPTZ": "Z",
+    "TIME": "t",
+    "BOOLEAN": "b",
+    "LIST": "l",
+    "MAP": "m",
+    "STRUCT": "r",
+    "BLOB": "B",
+    "INTERVAL": "v",
+    "NULL": "0",
 }
 _ALIASES = {"TIMESTAMP WITH TIME ZONE": "TIMESTAMPTZ", '"NULL"': "NULL", "INT": "INTEGER", "TEXT": "VARCHAR", "STRING": "VARCHAR"}
 
@@ -54,8 +92,11 @@ class Type:
         if self.name == "MAP":
             return f"MAP({self.args[0]}, {self.args[1]})"
         if self.name == "STRUCT":
-            return "STRUCT(" + ", ".join(f"{_name(n)} {t}" for n, t in zip(self.fields, self.args, strict=True)) + ")" if any(self.fields) \
+            return (
+                "STRUCT(" + ", ".join(f"{_name(n)} {t}" for n, t in zip(self.fields, self.args, strict=True)) + ")"
+                if any(self.fields)
                 else "TUPLE(" + ", ".join(map(str, self.args)) + ")"
+            )
         return {"TIMESTAMPTZ": "TIMESTAMP WITH TIME ZONE", "NULL": '"NULL"'}.get(self.name, self.name)
 
 
@@ -64,7 +105,8 @@ def simple(name: str) -> Type:
 
 
 BOOLEAN, INTEGER, BIGINT, HUGEINT, DOUBLE, VARCHAR, JSON, DATE, TIMESTAMP, TIMESTAMPTZ, NULL = map(
-    Type, ("BOOLEAN", "INTEGER", "BIGINT", "HUGEINT", "DOUBLE", "VARCHAR", "JSON", "DATE", "TIMESTAMP", "TIMESTAMPTZ", "NULL"))
+    Type, ("BOOLEAN", "INTEGER", "BIGINT", "HUGEINT", "DOUBLE", "VARCHAR", "JSON", "DATE", "TIMESTAMP", "TIMESTAMPTZ", "NULL")
+)
 
 
 def decimal(precision: int, scale: int) -> Type:
@@ -83,7 +125,7 @@ def parse(text: str) -> Type:
     if text.endswith("[]"):
         return Type("LIST", (parse(text[:-2]),))
     if text.endswith("]"):
-        return Type("ARRAY", (parse(text[:text.rindex("[")]),))
+        return Type("ARRAY", (parse(text[: text.rindex("[")]),))
     head, _, rest = text.partition("(")
     head = head.strip().upper()
     if rest and head == "DECIMAL":
@@ -106,21 +148,75 @@ def _name(name: str) -> str:
     return name if name.isidentifier() and name.islower() and name.isascii() and name not in _RESERVED else '"' + name.replace('"', '""') + '"'
 
 
-_RESERVED = {"all", "and", "any", "array", "as", "asc", "case", "cast", "check", "column", "create", "default", "desc", "distinct", "do", "else", "end", "except", "false",
-             "fetch", "for", "foreign", "from", "group", "having", "in", "into", "lambda", "lateral", "limit", "not", "null", "offset", "on", "only", "or", "order",
-             "primary", "qualify", "references", "select", "show", "some", "summarize", "symmetric", "table", "then", "to", "true", "union", "unique", "using",
-             "when", "where", "window", "with"}
+_RESERVED = {
+    "all",
+    "and",
+    "any",
+    "array",
+    "as",
+    "asc",
+    "case",
+    "cast",
+    "check",
+    "column",
+    "create",
+    "default",
+    "desc",
+    "distinct",
+    "do",
+    "else",
+    "end",
+    "except",
+    "false",
+    "fetch",
+    "for",
+    "foreign",
+    "from",
+    "group",
+    "having",
+    "in",
+    "into",
+    "lambda",
+    "lateral",
+    "limit",
+    "not",
+    "null",
+    "offset",
+    "on",
+    "only",
+    "or",
+    "order",
+    "primary",
+    "qualify",
+    "references",
+    "select",
+    "show",
+    "some",
+    "summarize",
+    "symmetric",
+    "table",
+    "then",
+    "to",
+    "true",
+    "union",
+    "unique",
+    "using",
+    "when",
+    "where",
+    "window",
+    "with",
+}
 
 
 def _field(text: str) -> tuple[str, Type]:
     text = text.strip()
     if text.startswith('"'):
         end = 1
-        while text[end] != '"' or text[end:end + 2] == '""':
+        while text[end] != '"' or text[end : end + 2] == '""':
             end += 2 if text[end] == '"' else 1
-        if not text[end + 1:].strip():
+        if not text[end + 1 :].strip():
             return "", parse(text)
-        return text[1:end].replace('""', '"'), parse(text[end + 1:])
+        return text[1:end].replace('""', '"'), parse(text[end + 1 :])
     name, _, kind = text.partition(" ")
     if not kind or "(" in name or text.upper() in _ALIASES:
         return "", parse(text)

@@ -1,4 +1,5 @@
 """Runs a query on DuckDB and its translation on Spark, and brings both answers into one form."""
+
 from __future__ import annotations
 
 import datetime as dt
@@ -41,7 +42,9 @@ def views(spark: Any, con: duckdb.DuckDBPyConnection, folder: Path) -> None:
         spark.read.parquet(str(path)).selectExpr(*(f"CAST(`{n}` AS {t}) AS `{n}`" for n, t in columns)).createOrReplaceTempView(f"`{schema}__{table}`".lower())
 
 
-def on_spark(spark: Any, sql: str, known: dict[str, tuple[Column, ...]], project: Path, dialect: str = "duckdb") -> tuple[list[str], list[str], list[list[Any]]]:
+def on_spark(
+    spark: Any, sql: str, known: dict[str, tuple[Column, ...]], project: Path, dialect: str = "duckdb"
+) -> tuple[list[str], list[str], list[list[Any]]]:
     """Names, DuckDB types and rows of a translated query. SqlProblems if it is refused."""
     done = translate(sql, dialect=dialect, tables=known, project_dir=project)
     for read in done.files:
@@ -74,8 +77,12 @@ def plain(value: Any, kind: str) -> Any:
         number = float(value)
         return str(number) if math.isnan(number) or math.isinf(number) else float(f"{number:.12g}")
     if kind.startswith("TIMESTAMP"):
-        moment = value if isinstance(value, dt.datetime) else dt.datetime.fromisoformat(str(value).replace("+00", "+00:00") if "+00:00" not in str(value) else str(value))
-        return (moment.astimezone(dt.timezone.utc) if moment.tzinfo else moment).replace(tzinfo=None).isoformat()
+        moment = (
+            value
+            if isinstance(value, dt.datetime)
+            else dt.datetime.fromisoformat(str(value).replace("+00", "+00:00") if "+00:00" not in str(value) else str(value))
+        )
+        return (moment.astimezone(dt.UTC) if moment.tzinfo else moment).replace(tzinfo=None).isoformat()
     if isinstance(value, dt.date | dt.time | uuid.UUID):
         return str(value)
     if isinstance(value, bytes | bytearray | memoryview):

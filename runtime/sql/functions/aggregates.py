@@ -1,4 +1,5 @@
 """Aggregates. In a text {F} is the place of FILTER and OVER, {D} of DISTINCT, {O} says that ORDER BY is taken care of."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -43,7 +44,7 @@ def total(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> str:
     e = found[0]
     if e.type.name in SMALL or e.type.name in ("DOUBLE", "DECIMAL", "HUGEINT"):
         return f"sum({{D}}{e.text}){{F}}"
-    if e.type.letter == "i":        # DuckDB sums into 128 bits
+    if e.type.letter == "i":  # DuckDB sums into 128 bits
         return f"sum({{D}}CAST({e.text} AS DECIMAL(20,0))){{F}}"
     if e.type == BOOLEAN:
         return f"sum(CAST({e.text} AS INT)){{F}}"
@@ -98,7 +99,9 @@ def bits(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> str:
     return f"{node['function_name']}({found[0].text}){{F}}"
 
 
-@aggregate_writer("stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop", "corr", "covar_pop", "covar_samp", "regr_slope", "regr_intercept", "regr_r2")
+@aggregate_writer(
+    "stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop", "corr", "covar_pop", "covar_samp", "regr_slope", "regr_intercept", "regr_r2"
+)
 def moments(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> str:
     name = {"stddev": "stddev_samp", "variance": "var_samp"}.get(node["function_name"], node["function_name"])
     return f"{name}({{D}}{', '.join(w.cast(e, DOUBLE, n).text for e, n in zip(found, nodes, strict=True))}){{F}}"
@@ -125,6 +128,7 @@ def by(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> str:
 def ordered(w: Expressions, node: Node, text: str, drop_nulls: bool, distinct_key: bool = False) -> str:
     """An array of all values of an aggregate, NULLs kept unless told otherwise, in the order that ORDER BY asks for."""
     from ..query import direction, sortable
+
     orders = orders_of(node)
     distinct = bool(node.get("distinct"))
     if not orders and not distinct:
@@ -150,15 +154,20 @@ def comparator(keys: list[tuple[str, bool, bool]]) -> str:
     out = "0"
     for name, down, nulls_first in reversed(keys):
         left, right, first = f"l.{name}", f"r.{name}", -1 if nulls_first else 1
-        out = (f"CASE WHEN {left} IS NULL AND {right} IS NULL THEN {out} WHEN {left} IS NULL THEN {first} WHEN {right} IS NULL THEN {-first} "
-               f"WHEN {left} < {right} THEN {1 if down else -1} WHEN {left} > {right} THEN {-1 if down else 1} ELSE {out} END")
+        out = (
+            f"CASE WHEN {left} IS NULL AND {right} IS NULL THEN {out} WHEN {left} IS NULL THEN {first} WHEN {right} IS NULL THEN {-first} "
+            f"WHEN {left} < {right} THEN {1 if down else -1} WHEN {left} > {right} THEN {-1 if down else 1} ELSE {out} END"
+        )
     return out
 
 
 @aggregate_writer("list", "array_agg")
 def listed(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> str:
-    return f"nullif({ordered(w, node, found[0].text, False)}, CAST(array() AS {spark_type(Type('LIST', (found[0].type,)))}))" \
-        if found[0].type.letter not in "m" else _mapped(w, node, found[0].text)
+    return (
+        f"nullif({ordered(w, node, found[0].text, False)}, CAST(array() AS {spark_type(Type('LIST', (found[0].type,)))}))"
+        if found[0].type.letter not in "m"
+        else _mapped(w, node, found[0].text)
+    )
 
 
 def _mapped(w: Expressions, node: Node, text: str) -> str:
@@ -171,6 +180,7 @@ def string_agg(w: Expressions, found: list[E], nodes: list[Node], node: Node) ->
     if separator is None:
         raise Refused("string_agg() with the separator NULL", where(node))
     from ..texts import string
+
     text = w.cast(found[0], VARCHAR, nodes[0]).text
     return f"CASE WHEN count({text}){{F}} > 0 THEN array_join({ordered(w, node, text, True)}, {string(separator)}) END"
 
@@ -197,10 +207,12 @@ def quantile(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> s
     e = w.write(value)
     if e.type.letter not in "if" or e.type.name in ("HUGEINT", "FLOAT"):
         raise Refused(f"{node['function_name']}({e.type}) (cast to DOUBLE)", where(node), hint=False)
+
     def one(q: float) -> str:
         place = f"((size(a) - 1) * {float(q)!r}D)"
         low, high = f"a[CAST(floor({place}) AS INT)]", f"a[CAST(ceil({place}) AS INT)]"
         return f"{low} + ({high} - {low}) * ({place} - floor({place}))"
+
     body = "array(" + ", ".join(one(q) for q in at) + ")" if isinstance(at, list) else one(at)
     return f"transform(array(array_sort(collect_list(CAST({e.text} AS DOUBLE)){{F}})), a -> CASE WHEN size(a) > 0 THEN {body} END)[0]{{O}}"
 
@@ -222,12 +234,14 @@ def histogram(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> 
 @aggregate_writer("json_group_array")
 def json_group_array(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> str:
     from ..texts import json_piece
+
     return f"nullif(concat('[', array_join(collect_list({json_piece(found[0].text, found[0].type)}){{F}}, ','), ']'), '[]')"
 
 
 @aggregate_writer("json_group_object")
 def json_group_object(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> str:
     from ..texts import json_piece, json_string
+
     if found[0].type.letter not in "sib":
         raise refuse(node, found)
     entry = f"concat({json_string(w.cast(found[0], VARCHAR, nodes[0]).text)}, ':', {json_piece(found[1].text, found[1].type)})"

@@ -1,4 +1,5 @@
 """Dates, timestamps, intervals."""
+
 from __future__ import annotations
 
 import re
@@ -15,33 +16,99 @@ from .registry import VOLATILE, result, rules, writer
 if TYPE_CHECKING:
     from ..expr import Expressions
 
-VOLATILE |= {"now", "current_timestamp", "transaction_timestamp", "get_current_timestamp", "current_date", "today", "random", "uuid", "gen_random_uuid", "uuidv4"}
+VOLATILE |= {
+    "now",
+    "current_timestamp",
+    "transaction_timestamp",
+    "get_current_timestamp",
+    "current_date",
+    "today",
+    "random",
+    "uuid",
+    "gen_random_uuid",
+    "uuidv4",
+}
 _MICROS = "unix_micros(CAST({0} AS TIMESTAMP_LTZ))"
 _PARTS = {
-    "year": "year({0})", "month": "month({0})", "day": "day({0})", "quarter": "quarter({0})", "week": "weekofyear({0})", "dow": "(dayofweek({0}) - 1)",
-    "isodow": "(weekday({0}) + 1)", "doy": "dayofyear({0})", "isoyear": "extract(YEAROFWEEK FROM {0})", "decade": "floor(year({0}) / 10)",
-    "hour": "hour({0})", "minute": "minute({0})", "second": "second({0})",
-    "millisecond": "pmod({m} div 1000, 60000)", "microsecond": "pmod({m}, 60000000)", "epoch": "({m} / 1e6D)",
+    "year": "year({0})",
+    "month": "month({0})",
+    "day": "day({0})",
+    "quarter": "quarter({0})",
+    "week": "weekofyear({0})",
+    "dow": "(dayofweek({0}) - 1)",
+    "isodow": "(weekday({0}) + 1)",
+    "doy": "dayofyear({0})",
+    "isoyear": "extract(YEAROFWEEK FROM {0})",
+    "decade": "floor(year({0}) / 10)",
+    "hour": "hour({0})",
+    "minute": "minute({0})",
+    "second": "second({0})",
+    "millisecond": "pmod({m} div 1000, 60000)",
+    "microsecond": "pmod({m}, 60000000)",
+    "epoch": "({m} / 1e6D)",
 }
-_UNITS = {"dayofweek": "dow", "weekday": "dow", "dayofyear": "doy", "dayofmonth": "day", "weekofyear": "week", "y": "year", "yr": "year", "mon": "month",
-          "d": "day", "h": "hour", "hr": "hour", "min": "minute", "m": "minute", "s": "second", "sec": "second", "ms": "millisecond", "us": "microsecond",
-          "w": "week", "msec": "millisecond", "usec": "microsecond"}
+_UNITS = {
+    "dayofweek": "dow",
+    "weekday": "dow",
+    "dayofyear": "doy",
+    "dayofmonth": "day",
+    "weekofyear": "week",
+    "y": "year",
+    "yr": "year",
+    "mon": "month",
+    "d": "day",
+    "h": "hour",
+    "hr": "hour",
+    "min": "minute",
+    "m": "minute",
+    "s": "second",
+    "sec": "second",
+    "ms": "millisecond",
+    "us": "microsecond",
+    "w": "week",
+    "msec": "millisecond",
+    "usec": "microsecond",
+}
 _TRUNC = {"year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond"}
 
-rules({
-    "now current_timestamp transaction_timestamp get_current_timestamp": ": =current_timestamp()",
-    "current_date today": ": =current_date()", "random": ": =rand()", "uuid gen_random_uuid uuidv4": ": uuid()",
-    "last_day": "M: last_day({0})", "dayname": "M: date_format({0}, 'EEEE')", "monthname": "M: date_format({0}, 'MMMM')",
-    "make_date": "III: make_date({0}, {1}, {2})",
-    "epoch_ms": [("M", "{m} div 1000"), ("i", "CAST(timestamp_millis({0}) AS TIMESTAMP_NTZ)")],
-    "epoch_us": "M: {m}", "epoch_ns": "M: ({m} * 1000)",
-    "make_timestamp": [("i", "CAST(timestamp_micros({0}) AS TIMESTAMP_NTZ)"),
-                       ("IIIIIF", "make_timestamp_ntz({0}, {1}, {2}, {3}, {4}, CAST({5} AS DECIMAL(16,6)))")],
-    "to_timestamp": "F: timestamp_micros(CAST(rint({0} * 1e6D) AS BIGINT))",
-})
-for _names, _part in (("year", "year"), ("month", "month"), ("day dayofmonth", "day"), ("quarter", "quarter"), ("week weekofyear", "week"), ("isoyear", "isoyear"),
-                      ("dayofweek weekday", "dow"), ("isodow", "isodow"), ("dayofyear", "doy"), ("hour", "hour"), ("minute", "minute"), ("second", "second"),
-                      ("epoch", "epoch"), ("millisecond", "millisecond"), ("microsecond", "microsecond"), ("decade", "decade")):
+rules(
+    {
+        "now current_timestamp transaction_timestamp get_current_timestamp": ": =current_timestamp()",
+        "current_date today": ": =current_date()",
+        "random": ": =rand()",
+        "uuid gen_random_uuid uuidv4": ": uuid()",
+        "last_day": "M: last_day({0})",
+        "dayname": "M: date_format({0}, 'EEEE')",
+        "monthname": "M: date_format({0}, 'MMMM')",
+        "make_date": "III: make_date({0}, {1}, {2})",
+        "epoch_ms": [("M", "{m} div 1000"), ("i", "CAST(timestamp_millis({0}) AS TIMESTAMP_NTZ)")],
+        "epoch_us": "M: {m}",
+        "epoch_ns": "M: ({m} * 1000)",
+        "make_timestamp": [
+            ("i", "CAST(timestamp_micros({0}) AS TIMESTAMP_NTZ)"),
+            ("IIIIIF", "make_timestamp_ntz({0}, {1}, {2}, {3}, {4}, CAST({5} AS DECIMAL(16,6)))"),
+        ],
+        "to_timestamp": "F: timestamp_micros(CAST(rint({0} * 1e6D) AS BIGINT))",
+    }
+)
+for _names, _part in (
+    ("year", "year"),
+    ("month", "month"),
+    ("day dayofmonth", "day"),
+    ("quarter", "quarter"),
+    ("week weekofyear", "week"),
+    ("isoyear", "isoyear"),
+    ("dayofweek weekday", "dow"),
+    ("isodow", "isodow"),
+    ("dayofyear", "doy"),
+    ("hour", "hour"),
+    ("minute", "minute"),
+    ("second", "second"),
+    ("epoch", "epoch"),
+    ("millisecond", "millisecond"),
+    ("microsecond", "microsecond"),
+    ("decade", "decade"),
+):
     rules({_names: "M: " + _PARTS[_part].replace("{m}", _MICROS)})
 from .registry import RULES  # noqa: E402
 
@@ -89,9 +156,13 @@ def diff(w: Expressions, arguments: list[Node], node: Node) -> E | None:
         if a.type.letter != b.type.letter:
             raise Refused(f"date_diff() of {a.type} and {b.type}", where(node))
     months = f"((year({b.text}) - year({a.text})) * 12 + month({b.text}) - month({a.text}))"
-    table = {"year": f"(year({b.text}) - year({a.text}))", "month": months, "day": f"datediff({b.text}, {a.text})",
-             "quarter": f"((year({b.text}) - year({a.text})) * 4 + quarter({b.text}) - quarter({a.text}))",
-             "week": f"(datediff({b.text}, {a.text}) div 7)"}
+    table = {
+        "year": f"(year({b.text}) - year({a.text}))",
+        "month": months,
+        "day": f"datediff({b.text}, {a.text})",
+        "quarter": f"((year({b.text}) - year({a.text})) * 4 + quarter({b.text}) - quarter({a.text}))",
+        "week": f"(datediff({b.text}, {a.text}) div 7)",
+    }
     if name in ("hour", "minute", "second", "millisecond", "microsecond"):
         step = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000, "millisecond": 1000, "microsecond": 1}[name]
         stamps = [_MICROS.replace("{0}", x.text) for x in (a, b)]
@@ -103,9 +174,33 @@ def diff(w: Expressions, arguments: list[Node], node: Node) -> E | None:
     return E(f"CAST({table[name]} AS BIGINT)", BIGINT)
 
 
-_STRF = {"%Y": "yyyy", "%m": "MM", "%d": "dd", "%H": "HH", "%M": "mm", "%S": "ss", "%y": "yy", "%a": "EEE", "%A": "EEEE", "%b": "MMM", "%B": "MMMM", "%-d": "d",
-         "%-m": "M", "%-H": "H", "%-I": "h", "%I": "hh", "%p": "a", "%j": "DDD", "%f": "SSSSSS", "%%": "'%'", "%F": "yyyy-MM-dd", "%T": "HH:mm:ss",
-         "%-M": "m", "%-S": "s", "%g": "SSS"}
+_STRF = {
+    "%Y": "yyyy",
+    "%m": "MM",
+    "%d": "dd",
+    "%H": "HH",
+    "%M": "mm",
+    "%S": "ss",
+    "%y": "yy",
+    "%a": "EEE",
+    "%A": "EEEE",
+    "%b": "MMM",
+    "%B": "MMMM",
+    "%-d": "d",
+    "%-m": "M",
+    "%-H": "H",
+    "%-I": "h",
+    "%I": "hh",
+    "%p": "a",
+    "%j": "DDD",
+    "%f": "SSSSSS",
+    "%%": "'%'",
+    "%F": "yyyy-MM-dd",
+    "%T": "HH:mm:ss",
+    "%-M": "m",
+    "%-S": "s",
+    "%g": "SSS",
+}
 
 
 def java_format(text: str, node: Node, parsing: bool = False) -> str:
@@ -158,9 +253,17 @@ def interval(w: Expressions, arguments: list[Node], node: Node) -> E | None:
     e = w.write(source)
     if e.type.letter != "i":
         raise Refused(f"{node['function_name']}({e.type})", where(node))
-    name, factor = {"to_years": ("MONTH", 12), "to_months": ("MONTH", 1), "to_weeks": ("DAY", 7), "to_days": ("DAY", 1), "to_hours": ("MICROSECOND", 3600 * 10**6),
-                    "to_minutes": ("MICROSECOND", 60 * 10**6), "to_seconds": ("MICROSECOND", 10**6), "to_milliseconds": ("MICROSECOND", 1000),
-                    "to_microseconds": ("MICROSECOND", 1)}[node["function_name"]]
+    name, factor = {
+        "to_years": ("MONTH", 12),
+        "to_months": ("MONTH", 1),
+        "to_weeks": ("DAY", 7),
+        "to_days": ("DAY", 1),
+        "to_hours": ("MICROSECOND", 3600 * 10**6),
+        "to_minutes": ("MICROSECOND", 60 * 10**6),
+        "to_seconds": ("MICROSECOND", 10**6),
+        "to_milliseconds": ("MICROSECOND", 1000),
+        "to_microseconds": ("MICROSECOND", 1),
+    }[node["function_name"]]
     big = name == "MICROSECOND"
     text = f"CAST({e.text} AS {'BIGINT' if big else 'INT'})"
     return E("", Type("INTERVAL"), ((name, text if factor == 1 else f"({text} * {factor}{'L' if big else ''})"),))
@@ -179,8 +282,11 @@ def moved(w: Expressions, operator: str, a: E, b: E, arguments: list[Node], node
         text = w.cast(a, kind, node).text
         for name, count in b.interval:
             count = count if operator == "+" else f"(-{count})"
-            step = {"MONTH": f"make_ym_interval(0, {count})", "DAY": f"make_dt_interval({count})",
-                    "MICROSECOND": f"make_dt_interval(0, 0, 0, CAST({count} / 1000000BD AS DECIMAL(18,6)))"}[name]
+            step = {
+                "MONTH": f"make_ym_interval(0, {count})",
+                "DAY": f"make_dt_interval({count})",
+                "MICROSECOND": f"make_dt_interval(0, 0, 0, CAST({count} / 1000000BD AS DECIMAL(18,6)))",
+            }[name]
             if count.lstrip("-(").rstrip(")").isdigit():
                 number = int(count.strip("()").replace("--", ""))
                 step = {"MONTH": f"INTERVAL '{number}' MONTH", "DAY": f"INTERVAL '{number}' DAY"}.get(name, step)

@@ -1,4 +1,5 @@
 """JSON in and out, to DuckDB's exact text."""
+
 from __future__ import annotations
 
 import re
@@ -35,6 +36,7 @@ def json_object(w: Expressions, arguments: list[Node], node: Node) -> E | None:
         head = "," if i else "{"
         if w.is_constant(arguments[i]):
             import json
+
             key = w.constant(arguments[i], "a key")
             if not isinstance(key, str):
                 raise Refused("a key of json_object() that is not text", where(node))
@@ -94,7 +96,7 @@ def extracted(w: Expressions, e: E, at: Node, node: Node, as_text: bool) -> E:
         return E(bound(bound(raw, "jr", half), "jh", inner), VARCHAR)
     found = bound(bound(raw, "jr", half), "jh", number.replace("@@", "jh"))
     null = bound(e.text, "jv", f"CASE WHEN is_variant_null(try_variant_get(try_parse_json(jv), {string('$' + steps)}, 'variant')) THEN 'null' END")
-    return E(f"coalesce({found}, {null})", JSON)        # a JSON null is a value, a missing key is none
+    return E(f"coalesce({found}, {null})", JSON)  # a JSON null is a value, a missing key is none
 
 
 @writer("->", "json_extract")
@@ -110,8 +112,11 @@ def json_extract_string(w: Expressions, arguments: list[Node], node: Node) -> E 
 @writer("json_array_length")
 def json_array_length(w: Expressions, arguments: list[Node], node: Node) -> E | None:
     e = w.write(arguments[0]) if len(arguments) == 1 else extracted(w, w.write(arguments[0]), arguments[1], node, as_text=False)
-    return E(bound(e.text, "ja", "CASE WHEN ja IS NULL THEN NULL WHEN startswith(ltrim(ja), '[') THEN json_array_length(ja) ELSE 0 END"), w.type(node)) \
-        if e.type.letter == "s" else None
+    return (
+        E(bound(e.text, "ja", "CASE WHEN ja IS NULL THEN NULL WHEN startswith(ltrim(ja), '[') THEN json_array_length(ja) ELSE 0 END"), w.type(node))
+        if e.type.letter == "s"
+        else None
+    )
 
 
 @writer("json_keys")
@@ -127,9 +132,13 @@ def json_type(w: Expressions, arguments: list[Node], node: Node) -> E | None:
     e = w.write(arguments[0]) if len(arguments) == 1 else extracted(w, w.write(arguments[0]), arguments[1], node, as_text=False)
     if e.type.letter != "s":
         raise Refused(f"json_type({e.type})", where(node))
-    body = ("CASE WHEN jt IS NULL THEN NULL WHEN startswith(jt, '[') THEN 'ARRAY' WHEN startswith(jt, '\\u007b') THEN 'OBJECT' WHEN startswith(jt, '\"') THEN 'VARCHAR'"
-            " WHEN jt IN ('true', 'false') THEN 'BOOLEAN' WHEN jt = 'null' THEN 'NULL' WHEN jt RLIKE '^-[0-9]+$' THEN 'BIGINT' WHEN jt RLIKE '^[0-9]+$' THEN 'UBIGINT'"
-            " ELSE 'DOUBLE' END")
+    body = (
+        "CASE WHEN jt IS NULL THEN NULL WHEN startswith(jt, '[') THEN 'ARRAY' WHEN startswith(jt, '\\u007b') THEN 'OBJECT'"
+        " WHEN startswith(jt, '\"') THEN 'VARCHAR'"
+        " WHEN jt IN ('true', 'false') THEN 'BOOLEAN' WHEN jt = 'null' THEN 'NULL' WHEN jt RLIKE '^-[0-9]+$' THEN 'BIGINT'"
+        " WHEN jt RLIKE '^[0-9]+$' THEN 'UBIGINT'"
+        " ELSE 'DOUBLE' END"
+    )
     return E(bound(f"ltrim({e.text})", "jt", body), VARCHAR)
 
 

@@ -1,4 +1,5 @@
 """Lists, structs, maps, lambdas and series."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -14,15 +15,21 @@ from .registry import rules, writer
 if TYPE_CHECKING:
     from ..expr import Expressions
 
-rules({
-    "length len array_length list_count_all": "l: size({0})", "cardinality": "m: size({0})",
-    "flatten": "l: flatten(filter({0}, v -> v IS NOT NULL))",
-    "list_unique array_unique": "l: size(array_distinct(filter({0}, v -> v IS NOT NULL)))",
-    "list_count array_count": "l: size(filter({0}, v -> v IS NOT NULL))",
-    "list_max array_max": "l: array_max({0})", "list_min array_min": "l: array_min({0})",
-    "list_reverse array_reverse": "l: reverse({0})",
-    "map_keys": "m: map_keys({0})", "map_values": "m: map_values({0})", "map_entries": "m: transform(map_entries({0}), e -> named_struct('key', e.key, 'value', e.value))",
-})
+rules(
+    {
+        "length len array_length list_count_all": "l: size({0})",
+        "cardinality": "m: size({0})",
+        "flatten": "l: flatten(filter({0}, v -> v IS NOT NULL))",
+        "list_unique array_unique": "l: size(array_distinct(filter({0}, v -> v IS NOT NULL)))",
+        "list_count array_count": "l: size(filter({0}, v -> v IS NOT NULL))",
+        "list_max array_max": "l: array_max({0})",
+        "list_min array_min": "l: array_min({0})",
+        "list_reverse array_reverse": "l: reverse({0})",
+        "map_keys": "m: map_keys({0})",
+        "map_values": "m: map_values({0})",
+        "map_entries": "m: transform(map_entries({0}), e -> named_struct('key', e.key, 'value', e.value))",
+    }
+)
 PLAIN = "ifdsDTZtb"
 
 
@@ -69,6 +76,7 @@ def extract(w: Expressions, arguments: list[Node], node: Node) -> E | None:
         return struct_extract(w, arguments, node)
     if e.type.name == "JSON":
         from .jsons import extracted
+
         return extracted(w, e, arguments[1], node, as_text=False)
     if e.type.name == "MAP":
         return E(f"try_element_at({e.text}, {element(w, e.type.args[0], arguments[1])})", e.type.args[1])
@@ -77,7 +85,11 @@ def extract(w: Expressions, arguments: list[Node], node: Node) -> E | None:
         raise Refused(f"[{at.type}] of a {e.type}", where(node))
     if e.type.name == "VARCHAR":
         n = w.constant(arguments[1], "a position in text")
-        return E(f"substring({e.text}, {n}, 1)" if n > 0 else f"CASE WHEN length({e.text}) < {-n} THEN '' ELSE substring({e.text}, {n}, 1) END", VARCHAR) if n else None
+        return (
+            E(f"substring({e.text}, {n}, 1)" if n > 0 else f"CASE WHEN length({e.text}) < {-n} THEN '' ELSE substring({e.text}, {n}, 1) END", VARCHAR)
+            if n
+            else None
+        )
     kind = list_of(e, node)
     if w.is_constant(arguments[1]) and w.constant(arguments[1], ""):
         return E(f"try_element_at({e.text}, {at.text})", kind)
@@ -88,8 +100,10 @@ def extract(w: Expressions, arguments: list[Node], node: Node) -> E | None:
 def array_slice(w: Expressions, arguments: list[Node], node: Node) -> E | None:
     """[low:high] with positions from 1 on."""
     e = w.write(arguments[0])
-    bounds = [w.constant(a, "a slice with a bound") if not (a["class"] == "FUNCTION" and a["function_name"] == "list_value" and not a["arguments"]) else None
-              for a in arguments[1:]]
+    bounds = [
+        w.constant(a, "a slice with a bound") if not (a["class"] == "FUNCTION" and a["function_name"] == "list_value" and not a["arguments"]) else None
+        for a in arguments[1:]
+    ]
     low, high = (bounds[0] if isinstance(bounds[0], int) else 1), (bounds[1] if isinstance(bounds[1], int) else None)
     if len(bounds) > 2 or low < 1 or (high is not None and high < 0):
         raise Refused("a slice with a step or with positions from the end", where(node))
@@ -149,10 +163,11 @@ def list_sort(w: Expressions, arguments: list[Node], node: Node) -> E | None:
         raise Refused(f"{node['function_name']}({e.type})", where(node))
     words = [str(w.constant(a, "a sort order")).upper() for a in arguments[1:]]
     down = "reverse" in node["function_name"] or words[:1] == ["DESC"]
-    nulls_first = words[1:2] == ["NULLS FIRST"]         # DuckDB's default is NULLS LAST; reverse_sort keeps NULLs where they were
+    nulls_first = words[1:2] == ["NULLS FIRST"]  # DuckDB's default is NULLS LAST; reverse_sort keeps NULLs where they were
     if words and words[0] not in ("ASC", "DESC") or words[1:] not in ([], ["NULLS FIRST"], ["NULLS LAST"]):
         raise Refused("this sort order", where(node))
     from .aggregates import comparator
+
     order = comparator([("v", down, nulls_first)]).replace("l.v", "l").replace("r.v", "r")
     return E(f"array_sort({e.text}, (l, r) -> {order})", e.type)
 
@@ -173,7 +188,10 @@ def list_aggregate(w: Expressions, arguments: list[Node], node: Node) -> E | Non
         step = "CAST(coalesce(s, 0) + v AS DECIMAL(38,0))" if inner.letter == "i" else "coalesce(s, 0D) + v"
         return E(f"CAST(aggregate({kept}, {zero}, (s, v) -> {step}) AS {spark_type(kind)})", kind)
     if what == "avg" and inner.letter in "if":
-        return E(f"aggregate({kept}, named_struct('s', 0D, 'n', 0), (c, v) -> named_struct('s', c.s + v, 'n', c.n + 1), c -> try_divide(c.s, CAST(c.n AS DOUBLE)))", DOUBLE)
+        return E(
+            f"aggregate({kept}, named_struct('s', 0D, 'n', 0), (c, v) -> named_struct('s', c.s + v, 'n', c.n + 1), c -> try_divide(c.s, CAST(c.n AS DOUBLE)))",
+            DOUBLE,
+        )
     if what in ("min", "max") and inner.letter in PLAIN:
         return E(f"array_{what}({e.text})", inner)
     if what == "count":
@@ -200,8 +218,9 @@ def _one_based(head: str, body: str) -> str:
     """DuckDB counts list positions from 1, Spark's lambdas from 0."""
     if not head.startswith("("):
         return head + body
-    index = head[1:head.index(")")].split(", ")[1]
+    index = head[1 : head.index(")")].split(", ")[1]
     import re
+
     return head + re.sub(rf"\b{index}\b", f"CAST({index} + 1 AS BIGINT)", body)
 
 

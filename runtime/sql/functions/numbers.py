@@ -1,4 +1,5 @@
 """Arithmetic, rounding, logarithms, bits."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -15,24 +16,46 @@ if TYPE_CHECKING:
     from ..expr import Expressions
 
 _TOO_SMALL = "CASE WHEN {0} <= 0 THEN CAST(raise_error('cannot take the logarithm of zero or less') AS DOUBLE) ELSE %s({0}) END"
-_ZERO = "if({0} < 0 AND {0} > -1, {0} * 0D, %s)"        # -0.4 becomes -0.0, whose text differs
+_ZERO = "if({0} < 0 AND {0} > -1, {0} * 0D, %s)"  # -0.4 becomes -0.0, whose text differs
 _WHOLE = "CASE WHEN abs({0}) < 9e15D THEN CAST(%s({0}) AS DOUBLE) ELSE {0} END"
 
-rules({
-    "abs @": "n: abs({0})",
-    "floor": [("f", "=" + _WHOLE % "floor"), ("d", "floor({0})"), ("i", "={0}")],
-    "ceil ceiling": [("f", "=" + _ZERO % (_WHOLE % "ceil")), ("d", "ceil({0})"), ("i", "={0}")],
-    "trunc": [("f", "=" + _ZERO % "CASE WHEN abs({0}) < 9e15D THEN CAST(if({0} < 0, ceil({0}), floor({0})) AS DOUBLE) ELSE {0} END"),
-              ("d", "if({0} < 0, ceil({0}), floor({0}))"), ("i", "={0}")],
-    "sqrt": "F: =CASE WHEN {0} < 0 THEN CAST(raise_error('cannot take square root of a negative number') AS DOUBLE) ELSE sqrt({0}) END",
-    "cbrt": "F: =cbrt({0})", "exp": "F: =exp({0})", "pow power ** ^": "FF: =pow({0}, {1})", "pi": ": =pi()",
-    "ln": "F: =" + _TOO_SMALL % "ln", "log log10": "F: =" + _TOO_SMALL % "log10", "log2": "F: =" + _TOO_SMALL % "log2",
-    "sin": "F: =sin({0})", "cos": "F: =cos({0})", "tan": "F: =tan({0})", "asin": "F: =asin({0})", "acos": "F: =acos({0})", "atan": "F: =atan({0})",
-    "atan2": "FF: =atan2({0}, {1})", "degrees": "F: =degrees({0})", "radians": "F: =radians({0})",
-    "sign": "n: signum({0})", "isnan": "f: isnan({0})", "isinf": "f: (abs({0}) = double('infinity'))",
-    "isfinite": "f: (NOT isnan({0}) AND abs({0}) <> double('infinity'))",
-    "&": "ii: ({0} & {1})", "|": "ii: ({0} | {1})", "xor": "ii: ({0} ^ {1})", "~": "i: (~{0})",
-})
+rules(
+    {
+        "abs @": "n: abs({0})",
+        "floor": [("f", "=" + _WHOLE % "floor"), ("d", "floor({0})"), ("i", "={0}")],
+        "ceil ceiling": [("f", "=" + _ZERO % (_WHOLE % "ceil")), ("d", "ceil({0})"), ("i", "={0}")],
+        "trunc": [
+            ("f", "=" + _ZERO % "CASE WHEN abs({0}) < 9e15D THEN CAST(if({0} < 0, ceil({0}), floor({0})) AS DOUBLE) ELSE {0} END"),
+            ("d", "if({0} < 0, ceil({0}), floor({0}))"),
+            ("i", "={0}"),
+        ],
+        "sqrt": "F: =CASE WHEN {0} < 0 THEN CAST(raise_error('cannot take square root of a negative number') AS DOUBLE) ELSE sqrt({0}) END",
+        "cbrt": "F: =cbrt({0})",
+        "exp": "F: =exp({0})",
+        "pow power ** ^": "FF: =pow({0}, {1})",
+        "pi": ": =pi()",
+        "ln": "F: =" + _TOO_SMALL % "ln",
+        "log log10": "F: =" + _TOO_SMALL % "log10",
+        "log2": "F: =" + _TOO_SMALL % "log2",
+        "sin": "F: =sin({0})",
+        "cos": "F: =cos({0})",
+        "tan": "F: =tan({0})",
+        "asin": "F: =asin({0})",
+        "acos": "F: =acos({0})",
+        "atan": "F: =atan({0})",
+        "atan2": "FF: =atan2({0}, {1})",
+        "degrees": "F: =degrees({0})",
+        "radians": "F: =radians({0})",
+        "sign": "n: signum({0})",
+        "isnan": "f: isnan({0})",
+        "isinf": "f: (abs({0}) = double('infinity'))",
+        "isfinite": "f: (NOT isnan({0}) AND abs({0}) <> double('infinity'))",
+        "&": "ii: ({0} & {1})",
+        "|": "ii: ({0} | {1})",
+        "xor": "ii: ({0} ^ {1})",
+        "~": "i: (~{0})",
+    }
+)
 
 
 @writer("+", "-", "*")
@@ -49,6 +72,7 @@ def arithmetic(w: Expressions, arguments: list[Node], node: Node) -> E | None:
             return E(f"CAST({exact(a, b, operator, node)} AS {spark_type(kind)})", kind)
         return E(f"({w.cast(a, kind, arguments[0]).text} {operator} {w.cast(b, kind, arguments[1]).text})", kind)
     from .dates import moved
+
     return moved(w, operator, a, b, arguments, node)
 
 
@@ -80,8 +104,15 @@ def division(w: Expressions, arguments: list[Node], node: Node) -> E | None:
         return E(f"({left} / {right})", DOUBLE)
     if any(map(is_volatile, arguments)):
         raise Refused("/ over a volatile function", where(node))
+    if len(left) + len(right) > 300:
+        body = _quotient("nv", "dw")
+        return E(texts.bound(left, "nv", texts.bound(right, "dw", body)), DOUBLE)
+    return E(_quotient(left, right), DOUBLE)
+
+
+def _quotient(left: str, right: str) -> str:
     zero = f"CASE WHEN {left} = 0 OR isnan({left}) THEN double('nan') WHEN {left} > 0 THEN double('infinity') WHEN {left} < 0 THEN double('-infinity') END"
-    return E(f"CASE WHEN {right} = 0 THEN {zero} ELSE {left} / {right} END", DOUBLE)
+    return f"CASE WHEN {right} = 0 THEN {zero} ELSE {left} / {right} END"
 
 
 @writer("//", "divide")
@@ -131,7 +162,8 @@ def shifted(w: Expressions, arguments: list[Node], node: Node) -> E | None:
         raise Refused(f"{a.type} {node['function_name']} {count}", where(node))
     if node["function_name"] == ">>":
         return E(f"CAST(shiftright({a.text}, {count}) AS {spark_type(kind)})", kind)
-    body = f"CASE WHEN sv < 0 THEN CAST(raise_error('cannot left-shift a negative number') AS {spark_type(kind)}) ELSE CAST(sv * {2**int(count)}L AS {spark_type(kind)}) END"
+    spark = spark_type(kind)
+    body = f"CASE WHEN sv < 0 THEN CAST(raise_error('cannot left-shift a negative number') AS {spark}) ELSE CAST(sv * {2 ** int(count)}L AS {spark}) END"
     return E(texts.bound(a.text, "sv", body), kind)
 
 
@@ -159,8 +191,10 @@ def ifnull(w: Expressions, arguments: list[Node], node: Node) -> E | None:
 @writer("if")
 def choice(w: Expressions, arguments: list[Node], node: Node) -> E | None:
     kind = w.type(node)
-    return E(f"if({w.condition(arguments[0])}, {w.cast(w.write(arguments[1]), kind, arguments[1]).text}, "
-             f"{w.cast(w.write(arguments[2]), kind, arguments[2]).text})", kind)
+    return E(
+        f"if({w.condition(arguments[0])}, {w.cast(w.write(arguments[1]), kind, arguments[1]).text}, {w.cast(w.write(arguments[2]), kind, arguments[2]).text})",
+        kind,
+    )
 
 
 __all__ = ["Type"]

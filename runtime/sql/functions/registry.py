@@ -1,4 +1,5 @@
 """Looks a function up by its name and the families of its arguments' types, and writes it."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -23,10 +24,50 @@ WRITERS: dict[str, Writer] = {}
 AGGREGATES: dict[str, Callable[[Expressions, list[E], list[Node], Node], str]] = {}
 VOLATILE: set[str] = set()
 FAMILIES: dict[str, list[str]] = {}
-UNFOLDABLE = {"current_setting", "getvariable", "current_database", "current_schema", "current_schemas", "current_query", "version", "unnest", "unlist",
-              "nextval", "currval", "error", "txid_current", "in_search_path", "pg_typeof", "getenv", "add_parquet_key", "write_log", "hash"}
-FOLDABLE_MACROS = {"round_even", "roundbankers", "fdiv", "fmod", "list_append", "array_append", "list_prepend", "array_prepend", "nullif", "split_part", "date_add",
-                   "list_sum", "list_avg", "list_min", "list_max", "list_count", "json", "list_reverse", "array_reverse", "array_push_back", "md5_number"}
+UNFOLDABLE = {
+    "current_setting",
+    "getvariable",
+    "current_database",
+    "current_schema",
+    "current_schemas",
+    "current_query",
+    "version",
+    "unnest",
+    "unlist",
+    "nextval",
+    "currval",
+    "error",
+    "txid_current",
+    "in_search_path",
+    "pg_typeof",
+    "getenv",
+    "add_parquet_key",
+    "write_log",
+    "hash",
+}
+FOLDABLE_MACROS = {
+    "round_even",
+    "roundbankers",
+    "fdiv",
+    "fmod",
+    "list_append",
+    "array_append",
+    "list_prepend",
+    "array_prepend",
+    "nullif",
+    "split_part",
+    "date_add",
+    "list_sum",
+    "list_avg",
+    "list_min",
+    "list_max",
+    "list_count",
+    "json",
+    "list_reverse",
+    "array_reverse",
+    "array_push_back",
+    "md5_number",
+}
 
 
 def rules(table: dict[str, str | list[tuple[str, str]]]) -> None:
@@ -39,9 +80,11 @@ def rules(table: dict[str, str | list[tuple[str, str]]]) -> None:
 
 def writer(*names: str) -> Callable[[Writer], Writer]:
     """Registers a function that is written by code; None from it means: try the rules."""
+
     def add(f: Writer) -> Writer:
         WRITERS.update(dict.fromkeys(names, f))
         return f
+
     return add
 
 
@@ -49,6 +92,7 @@ def aggregate_writer(*names: str) -> Callable[[Callable[..., str]], Callable[...
     def add(f: Callable[..., str]) -> Callable[..., str]:
         AGGREGATES.update(dict.fromkeys(names, f))
         return f
+
     return add
 
 
@@ -78,7 +122,7 @@ def write(w: Expressions, name: str, arguments: list[Node], node: Node) -> E:
     for signature, template in RULES[name]:
         matched = match(w, signature, found, arguments)
         if matched is not None:
-            if any(template.count("{%d}" % i) > 1 and is_volatile(a) for i, a in enumerate(arguments)):
+            if any(template.count(f"{{{i}}}") > 1 and is_volatile(a) for i, a in enumerate(arguments)):
                 raise Refused(f"{name}() over a volatile function", where(node))
             return result(w, texts.fill(template.removeprefix("="), *matched), node, exact=template.startswith("="))
     raise Refused(f"{name}({', '.join(str(e.type) for e in found)})", where(node))
@@ -92,6 +136,7 @@ def result(w: Expressions, text: str, node: Node, exact: bool = False) -> E:
 
 def is_volatile(node: Node) -> bool:
     from ..gate import walk
+
     return any(n.get("class") == "FUNCTION" and n.get("function_name") in VOLATILE for n in walk(node))
 
 
@@ -127,8 +172,19 @@ def argument(w: Expressions, letter: str, e: E, node: Node) -> str | None:
     return e.text if own in groups.get(letter, letter) else None
 
 
-_NULLS = {"s": "STRING", "i": "INT", "n": "DOUBLE", "f": "DOUBLE", "D": "DATE", "T": "TIMESTAMP_NTZ", "Z": "TIMESTAMP_LTZ", "M": "TIMESTAMP_NTZ", "b": "BOOLEAN",
-          "d": "DECIMAL(18,3)", "l": "ARRAY<STRING>"}
+_NULLS = {
+    "s": "STRING",
+    "i": "INT",
+    "n": "DOUBLE",
+    "f": "DOUBLE",
+    "D": "DATE",
+    "T": "TIMESTAMP_NTZ",
+    "Z": "TIMESTAMP_LTZ",
+    "M": "TIMESTAMP_NTZ",
+    "b": "BOOLEAN",
+    "d": "DECIMAL(18,3)",
+    "l": "ARRAY<STRING>",
+}
 
 
 def aggregate(w: Expressions, name: str, arguments: list[Node], node: Node, over: str = "") -> E:
@@ -143,9 +199,9 @@ def aggregate(w: Expressions, name: str, arguments: list[Node], node: Node, over
     tail = f" FILTER (WHERE {w.condition(condition)})" if condition else ""
     if node.get("distinct") and "{D}" not in text and "{O}" not in text and name not in ("min", "max"):
         raise Refused(f"{name}(DISTINCT …)", where(node))
-    if node["order_bys"].get("orders") if node.get("order_bys") else False:
-        if "{O}" not in text and not ORDER_FREE.get(name):
-            raise Refused(f"{name}(… ORDER BY …)", where(node))
+    ordered = (node.get("order_bys") or {}).get("orders")
+    if ordered and "{O}" not in text and not ORDER_FREE.get(name):
+        raise Refused(f"{name}(… ORDER BY …)", where(node))
     distinct = "DISTINCT " if node.get("distinct") else ""
     text = text.replace("{F}", tail + over).replace("{D}", distinct).replace("{O}", "")
     return result(w, text, node)
@@ -162,19 +218,25 @@ def tried(w: Expressions, inner: Node, node: Node) -> E:
     if inner["class"] == "FUNCTION" and inner["function_name"] in ("//", "%"):
         a, b = (w.write(x["expression"]) for x in inner["arguments"])
         if a.type.letter == b.type.letter == "i":
-            return E(f"CAST({'try_mod' if inner['function_name'] == '%' else 'try_divide'}({a.text}, {b.text}) AS {spark_type(kind)})"
-                     if inner["function_name"] == "%" else f"CAST(if({b.text} = 0, NULL, {a.text} div {b.text}) AS {spark_type(kind)})", kind)
+            return E(
+                f"CAST({'try_mod' if inner['function_name'] == '%' else 'try_divide'}({a.text}, {b.text}) AS {spark_type(kind)})"
+                if inner["function_name"] == "%"
+                else f"CAST(if({b.text} = 0, NULL, {a.text} div {b.text}) AS {spark_type(kind)})",
+                kind,
+            )
     raise Refused("TRY() of this expression", where(node), hint=False)
 
 
 def series(w: Expressions, name: str, arguments: list[Node], node: Node) -> tuple[str, Type]:
     from . import lists
+
     return lists.series(w, name, arguments, node)
 
 
 def load() -> None:
     """Imports the families, which register themselves."""
     from importlib import import_module
+
     for family in ("numbers", "strings", "dates", "lists", "jsons", "aggregates"):
         before = {*RULES, *WRITERS, *AGGREGATES}
         import_module(f"{__package__}.{family}")

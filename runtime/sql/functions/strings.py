@@ -126,8 +126,11 @@ def pattern(w: Expressions, node: Node, options: str = "") -> str:
             continue
         if inside and (c == "[" or text[i:i + 2] == "&&"):
             raise Refused(f"{text[i:i + 2]} inside a character class of a regular expression", where(node))
-        if not inside and text[i:i + 3] in ("(?P", "(?<") or not inside and text[i:i + 2] == "(?" and text[i + 2:i + 3] not in ":ims":
+        if not inside and text[i:i + 3] in ("(?P", "(?<") or not inside and text[i:i + 2] == "(?" and not re.match(r"\(\?[is]{0,2}[:)]", text[i:]):
             raise Refused(f"{text[i:i + 3]} in a regular expression", where(node))
+        if not inside and text[i:i + 2] == "(?" and "i" in text[i + 2:i + 4].split(":")[0].split(")")[0]:
+            out, i = out + "(?iu", i + 3
+            continue
         if c == "[":
             inside = True
             out += c

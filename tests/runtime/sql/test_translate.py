@@ -1,4 +1,5 @@
 """What the translation says about SQL without running it: names, types, lines, refusals, files, tables."""
+
 from __future__ import annotations
 
 import time
@@ -13,7 +14,15 @@ from runtime.sql.types import parse, spark_type
 TABLES = {
     name: tuple(Column(c, t, spark_type(parse(t))) for c, t in columns.items())
     for name, columns in {
-        "main.people": {"id": "INTEGER", "name": "VARCHAR", "payload": "JSON", "born": "DATE", "seen": "TIMESTAMP", "score": "DOUBLE", "credit": "DECIMAL(10,2)"},
+        "main.people": {
+            "id": "INTEGER",
+            "name": "VARCHAR",
+            "payload": "JSON",
+            "born": "DATE",
+            "seen": "TIMESTAMP",
+            "score": "DOUBLE",
+            "credit": "DECIMAL(10,2)",
+        },
         "staging.tags": {"id": "INTEGER", "tag": "VARCHAR"},
     }.items()
 }
@@ -32,11 +41,17 @@ def problems(sql: str, project: Path = Path("/nowhere"), dialect: str = "duckdb"
 def test_names_and_types_are_duckdbs() -> None:
     found = done("SELECT ID, count(*), sum(score) AS Total, avg(credit) AS a, json_group_array(name) AS j FROM people GROUP BY id").columns
     assert [(c.name, c.duckdb_type, c.spark_type) for c in found or ()] == [
-        ("id", "INTEGER", "INT"), ("count_star()", "BIGINT", "BIGINT"), ("Total", "DOUBLE", "DOUBLE"), ("a", "DOUBLE", "DOUBLE"), ("j", "JSON", "STRING")]
+        ("id", "INTEGER", "INT"),
+        ("count_star()", "BIGINT", "BIGINT"),
+        ("Total", "DOUBLE", "DOUBLE"),
+        ("a", "DOUBLE", "DOUBLE"),
+        ("j", "JSON", "STRING"),
+    ]
 
 
 def test_tables_are_listed_once_each_at_their_first_line_without_ctes_and_files() -> None:
-    sql = "WITH x AS (SELECT * FROM staging.tags)\nSELECT * FROM x\nJOIN People p USING (id)\nJOIN 'a.csv' f USING (id)\nWHERE id IN (SELECT id FROM STAGING.tags)"
+    sql = "WITH x AS (SELECT * FROM staging.tags)\nSELECT * FROM x\n"
+    sql += "JOIN People p USING (id)\nJOIN 'a.csv' f USING (id)\nWHERE id IN (SELECT id FROM STAGING.tags)"
     assert references(sql) == (TableRef("staging.tags", 1), TableRef("main.people", 3))
 
 
@@ -44,21 +59,24 @@ def test_a_table_stands_as_the_view_schema__name() -> None:
     assert "FROM `staging__tags` AS `t`" in done("SELECT t.id FROM staging.tags t").spark_sql
 
 
-@pytest.mark.parametrize(("sql", "line", "part"), [
-    ("SELECT 1;\nSELECT 2", 2, "exactly one SELECT; 2 statements"),
-    ("", 1, "exactly one SELECT; none"),
-    ("SELECT id\nFROM people\nWHERE FROM", 3, "syntax error"),
-    ("SELECT id,\n nope\nFROM people", 2, 'column "nope" not found'),
-    ("SELECT\n frobnicate(id) FROM people", 2, "frobnicate"),
-    ("SELECT *\nFROM poeple", 2, "there is no table main.poeple; near names: main.people"),
-    ("CREATE TABLE x (i INT)", 1, "exactly one SELECT"),
-    ("SELECT id\nFROM people USING SAMPLE 10%", 2, "USING SAMPLE is not supported"),
-    ("SELECT id,\n seen - seen AS gap FROM people", 2, "TIMESTAMP - TIMESTAMP is not supported"),
-    ("SELECT id\nFROM people\nWHERE name = id", 3, "a comparison of VARCHAR with INTEGER"),
-    ("SELECT a.id, b.id FROM people a, people b", 1, "two columns are named id"),
-    ("SELECT * FROM\nread_text('/etc/passwd')", 2, "the table function read_text() is not supported"),
-    ("SELECT id, \nname NOT SIMILAR TO '(?=x)' AS n FROM people", 2, "regular expression"),
-])
+@pytest.mark.parametrize(
+    ("sql", "line", "part"),
+    [
+        ("SELECT 1;\nSELECT 2", 2, "exactly one SELECT; 2 statements"),
+        ("", 1, "exactly one SELECT; none"),
+        ("SELECT id\nFROM people\nWHERE FROM", 3, "syntax error"),
+        ("SELECT id,\n nope\nFROM people", 2, 'column "nope" not found'),
+        ("SELECT\n frobnicate(id) FROM people", 2, "frobnicate"),
+        ("SELECT *\nFROM poeple", 2, "there is no table main.poeple; near names: main.people"),
+        ("CREATE TABLE x (i INT)", 1, "exactly one SELECT"),
+        ("SELECT id\nFROM people USING SAMPLE 10%", 2, "USING SAMPLE is not supported"),
+        ("SELECT id,\n seen - seen AS gap FROM people", 2, "TIMESTAMP - TIMESTAMP is not supported"),
+        ("SELECT id\nFROM people\nWHERE name = id", 3, "a comparison of VARCHAR with INTEGER"),
+        ("SELECT a.id, b.id FROM people a, people b", 1, "two columns are named id"),
+        ("SELECT * FROM\nread_text('/etc/passwd')", 2, "the table function read_text() is not supported"),
+        ("SELECT id, \nname NOT SIMILAR TO '(?=x)' AS n FROM people", 2, "regular expression"),
+    ],
+)
 def test_what_is_wrong_is_named_with_its_line(sql: str, line: int, part: str) -> None:
     (found,) = problems(sql)
     assert found[0] == line
@@ -70,9 +88,15 @@ def test_a_refusal_offers_sparks_dialect() -> None:
     assert message == "approx_count_distinct() is not supported; rewrite it, or write the model in Spark SQL with `-- @dialect: spark`"
 
 
-@pytest.mark.parametrize(("sql", "volatile", "ordered"), [
-    ("SELECT id FROM people ORDER BY id", False, True), ("SELECT now() AS t FROM people", True, False), ("SELECT current_date AS d", True, False),
-    ("SELECT * FROM (SELECT id FROM people ORDER BY id) LIMIT 2", False, False)])
+@pytest.mark.parametrize(
+    ("sql", "volatile", "ordered"),
+    [
+        ("SELECT id FROM people ORDER BY id", False, True),
+        ("SELECT now() AS t FROM people", True, False),
+        ("SELECT current_date AS d", True, False),
+        ("SELECT * FROM (SELECT id FROM people ORDER BY id) LIMIT 2", False, False),
+    ],
+)
 def test_volatile_functions_and_order_are_reported(sql: str, volatile: bool, ordered: bool) -> None:
     found = done(sql)
     assert (found.volatile, found.ordered) == (volatile, ordered)
@@ -96,9 +120,15 @@ def test_a_file_is_described_from_its_content(tmp_path: Path) -> None:
     assert f"`{found.files[0].view}`" in found.spark_sql
 
 
-@pytest.mark.parametrize(("path", "part"), [
-    ("../secret.csv", "lies outside the project folder"), ("/etc/passwd.csv", "lies outside the project folder"), ("s3://bucket/x.csv", "as a connection in ondatra.toml"),
-    ("missing.csv", 'No files found that match the pattern "missing.csv"')])
+@pytest.mark.parametrize(
+    ("path", "part"),
+    [
+        ("../secret.csv", "lies outside the project folder"),
+        ("/etc/passwd.csv", "lies outside the project folder"),
+        ("s3://bucket/x.csv", "as a connection in ondatra.toml"),
+        ("missing.csv", 'No files found that match the pattern "missing.csv"'),
+    ],
+)
 def test_files_outside_the_project_and_missing_files_are_refused_with_their_line(tmp_path: Path, path: str, part: str) -> None:
     ((line, message),) = problems(f"SELECT *\nFROM read_csv('{path}')", tmp_path)
     assert line == 2
@@ -121,23 +151,39 @@ def test_an_option_that_is_not_known_is_named(tmp_path: Path) -> None:
 
 
 def test_sparks_dialect_passes_through_with_tables_mapped_and_json_added() -> None:
-    found = done("SELECT /* kept */ p.id, json_object('n', name, 't', json_group_array(t.tag)) AS j\nFROM people p JOIN staging.tags t ON t.id = p.id GROUP BY ALL", dialect="spark")
+    found = done(
+        "SELECT /* kept */ p.id, json_object('n', name, 't', json_group_array(t.tag)) AS j\nFROM people p JOIN staging.tags t ON t.id = p.id GROUP BY ALL",
+        dialect="spark",
+    )
     assert found.columns is None
     assert found.spark_sql.startswith("SELECT /* kept */ p.id, /*json*/concat('{', ")
     assert found.spark_sql.endswith("\nFROM `main__people` p JOIN `staging__tags` t ON t.id = p.id GROUP BY ALL")
     assert found.tables == ("main.people", "staging.tags")
 
 
-@pytest.mark.parametrize("sql", [
-    "SELECT reflect('java.lang.System', 'getenv')", "SELECT java_method('a', 'b')", "SELECT try_reflect('a', 'b')", "SELECT * FROM parquet.`/etc`", "SELECT * FROM csv.`x.csv`",
-    "SELECT TRANSFORM(id) USING 'cat' AS x FROM people", "SELECT 1; SELECT 2", "DROP TABLE people", "INSERT INTO people SELECT 1"])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT reflect('java.lang.System', 'getenv')",
+        "SELECT java_method('a', 'b')",
+        "SELECT try_reflect('a', 'b')",
+        "SELECT * FROM parquet.`/etc`",
+        "SELECT * FROM csv.`x.csv`",
+        "SELECT TRANSFORM(id) USING 'cat' AS x FROM people",
+        "SELECT 1; SELECT 2",
+        "DROP TABLE people",
+        "INSERT INTO people SELECT 1",
+    ],
+)
 def test_sparks_dialect_refuses_what_could_leave(sql: str) -> None:
     assert problems(sql, dialect="spark")
 
 
 def test_two_hundred_models_take_less_than_a_second() -> None:
-    queries = [f"SELECT id, upper(name) AS n{i}, score / {i + 1} AS s, json_object('id', id, 'tag', tag) AS j FROM people JOIN staging.tags USING (id) WHERE id > {i}"
-               for i in range(200)]
+    queries = [
+        f"SELECT id, upper(name) AS n{i}, score / {i + 1} AS s, json_object('id', id, 'tag', tag) AS j FROM people JOIN staging.tags USING (id) WHERE id > {i}"
+        for i in range(200)
+    ]
     done(queries[0] + " AND true")
     start = time.process_time()
     for sql in queries:

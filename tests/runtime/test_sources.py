@@ -1,0 +1,123 @@
+"""Files as DataFrames: DuckDB's columns, values and errors; fingerprints."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from runtime import sources
+from runtime.errors import BuildError
+from runtime.sql import FileRead, translate
+
+
+def read_of(sql: str, project: Path) -> FileRead:
+    (read,) = translate(sql, dialect="duckdb", tables={}, project_dir=project).files
+    return read
+
+
+def settled(path: Path) -> None:
+    """Makes a file old enough to have a fingerprint."""
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+
+
+def test_a_fingerprint_names_files_sizes_and_times(tmp_path: Path) -> None:
+    for name in ("a_1.csv", "a_2.csv"):
+        (tmp_path / name).write_text("id\n1\n")
+        settled(tmp_path / name)
+    read = read_of("FROM 'a_*.csv'", tmp_path)
+    assert sources.fingerprint(read) == f'[["{tmp_path}/a_1.csv",5,1700000000000000000],["{tmp_path}/a_2.csv",5,1700000000000000000]]'
+
+
+def test_a_file_that_was_just_written_has_no_fingerprint(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id\n1\n")
+    assert sources.fingerprint(read_of("FROM 'a.csv'", tmp_path)) is None
+
+
+def test_a_file_that_is_gone_has_no_fingerprint(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id\n1\n")
+    read = read_of("FROM 'a.csv'", tmp_path)
+    (tmp_path / "a.csv").unlink()
+    assert sources.fingerprint(read) is None
+
+
+CASES = {
+    "csv": "FROM 'in/people.csv'",
+    "semicolons": "FROM read_csv('in/semi.csv', delim = ';', nullstr = 'NA', columns = {'id': 'INTEGER', 'at': 'TIMESTAMP', 'big': 'HUGEINT'})",
+    "all text": "FROM read_csv('in/people.csv', all_varchar = true)",
+    "dates": "FROM read_csv('in/dates.csv', dateformat = '%d.%m.%Y', types = {'day': 'DATE'})",
+    "globs by name": "FROM read_csv('in/part_*.csv', union_by_name = true, filename = true)",
+    "hive": "FROM read_parquet('in/hive/*/*.parquet', hive_partitioning = true)",
+    "plain parquet": "FROM 'in/plain.parquet'",
+    "parquet of DuckDB's own types": "FROM read_parquet('in/odd.parquet')",
+    "lines of json": "FROM read_json('in/events.jsonl')",
+    "an array of json": "FROM 'in/array.json'",
+}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("project")
+    folder = root / "in"
+    folder.mkdir()
+    (folder / "people.csv").write_text('id,name,born,note\n1,"Ada, ""A""",1815-12-10,"two\nlines"\n2,,,""\n3,Zoë,1990-01-01,x\n')
+    (folder / "semi.csv").write_text(
+        "id;at;big\n1;2024-01-02 03:04:05.6;170141183460469231731687303715884105727\nNA;NA;1\n".replace(
+            "170141183460469231731687303715884105727", "12345678901234567890123"
+        )
+    )
+    (folder / "dates.csv").write_text("day,n\n31.12.2023,1\n")
+    (folder / "part_1.csv").write_text("a,b\n1,x\n")
+    (folder / "part_2.csv").write_text("b,c\ny,2.5\n")
+    (folder / "events.jsonl").write_text('{"id": 1, "tags": ["a", "b"], "user": {"n": "Ada", "x": 1.5}}\n{"id": 2, "tags": null, "user": null}\n')
+    (folder / "array.json").write_text('[{"z": 1, "a": "2024-01-01"}, {"z": null, "a": "2024-01-02"}]')
+    con = duckdb.connect()
+    con.execute(f"COPY (SELECT 1 AS id, 2023 AS year UNION ALL SELECT 2, 2024) TO '{folder}/hive' (FORMAT parquet, PARTITION_BY (year))")
+    con.execute(f"COPY (SELECT 1::BIGINT AS id, 'x' AS t, DATE '2024-01-01' AS d, 1.5::DECIMAL(10,2) AS p) TO '{folder}/plain.parquet' (FORMAT parquet)")
+    con.execute(
+        f"COPY (SELECT 300::USMALLINT AS u, 18446744073709551615::UBIGINT AS b, uuid() AS g, TIME '10:20:30.5' AS t, '{{\"a\":1}}'::JSON AS j, [1,2]::UINTEGER[] AS l) "
+        f"TO '{folder}/odd.parquet' (FORMAT parquet)"
+    )
+    return root
+
+
+@pytest.fixture(scope="module")
+def spark() -> Any:
+    from runtime.spark import session
+
+    return session()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_spark_gets_the_rows_that_duckdb_reads(spark: Any, project: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project)
+    read = read_of(CASES[name], project)
+    frame = sources.open_file(spark, read)
+    absolute = CASES[name].replace("'in/", f"'{project}/in/")
+    expected = duckdb.connect().execute(absolute).fetchall()
+    assert [f.name for f in frame.schema.fields] == [c.name for c in read.columns]
+    assert sorted(map(_plain, frame.collect())) == sorted(map(_plain, expected))
+
+
+def _plain(row: Any) -> str:
+    def one(value: Any) -> Any:
+        if isinstance(value, dict):
+            return [one(v) for v in value.values()]
+        if isinstance(value, list | tuple):
+            return [one(v) for v in value]
+        return str(value) if isinstance(value, dt.date | dt.time) or type(value).__name__ in ("UUID", "Decimal") else value
+
+    return repr([str(one(v)) for v in row])
+
+
+@pytest.mark.slow
+def test_a_ragged_row_stops_the_run_with_the_files_name_and_line(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,n\n" + "".join(f"{i},x\n" for i in range(30_000)) + "7,8,9,10\n")
+    read = read_of("FROM read_csv('a.csv', header = true)", tmp_path)
+    with pytest.raises(BuildError, match=r"read_csv\('a.csv'\).*30002"):
+        sources.open_file(spark, read)
