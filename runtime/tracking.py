@@ -6,18 +6,16 @@ same content is accepted as written, other content is left alone and the next nu
 from __future__ import annotations
 
 import io
-import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
-import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,89 +24,18 @@ import pyarrow.parquet as pq
 from runtime import messages
 from runtime.call_files import write_calls
 from runtime.errors import StoreError
-from runtime.masks import Masker
-from runtime.model import Column, Kind, Model
+from runtime.record_rows import MOMENT, OPERATIONS, SCHEMA, STATUSES, Places, RecordBatch, RunInfo, invalid_table, planned_table, record_table, with_columns
 from runtime.store import AlreadyThere, Store
 
+__all__ = ["MOMENT", "OPERATIONS", "SCHEMA", "STATUSES", "MessageGroup", "Places", "RecordBatch", "RunInfo", "WrittenFile", "metadata", "record_table",
+           "with_columns", "write", "write_calls", "write_invalid", "write_metadata", "write_planned"]
+
 log = logging.getLogger("ondatra.tracking")
-
-__all__ = ["SCHEMA", "MessageGroup", "Places", "RecordBatch", "RunInfo", "WrittenFile", "metadata", "with_columns", "write", "write_calls",
-           "write_invalid", "write_metadata", "write_planned"]
-
-MOMENT = pa.timestamp("us", tz="UTC")
-SCHEMA = pa.schema([
-    ("identifier", pa.string()), ("record_payload", pa.string()), ("operation", pa.string()), ("status", pa.string()),
-    ("status_message", pa.string()), ("batch_started_at", MOMENT), ("batch_ended_at", MOMENT),
-    ("sync_configuration_id", pa.string()), ("sync_run_id", pa.string()),
-    ("row_id", pa.int64()), ("change_type", pa.string()), ("outcome", pa.string()), ("attempt", pa.int32()),
-    ("batch_number", pa.int32()), ("previous_payload", pa.string())])
 UPDATED, DELETED, INVALID = "records_updated", "records_deleted", "records_invalid"
-KEYED = ("merge", "tracked", "scd2")
-STATUSES = {"ok": "succeeded", "warn": "succeeded", "error": "rejected", "reject": "rejected"}
-OPERATIONS: dict[Kind, str] = {"merge": "upsert", "tracked": "upsert", "append": "append", "table": "mirror", "partition": "mirror", "scd2": "append"}
 ROW_GROUP = 50_000
 #: Patterns of one file that are kept apart; the rest is counted together.
 MOST_GROUPS = 1_000
 OTHER = "‹other messages›"
-_ROWID, _CHANGE, _HASH = "__ondatra_rowid", "__ondatra_change_type", "_content_hash"
-
-
-class OutcomeLike(Protocol):
-    """A row's answer, as `runtime.push.Outcome` has it."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def message(self) -> str | None: ...
-
-
-@dataclass(frozen=True)
-class Places:
-    """Where the records come from and go to: what metadata.json and the fact tables are joined by."""
-
-    workspace_id: int = 0
-    sync_name: str = ""
-    source_type: str = "DeltaLake"
-    source_id: int = 0
-    source_object_id: int = 0
-    destination_type: str = ""
-    destination_id: int = 0
-    destination_object_id: int = 0
-    started_at: datetime | None = None
-
-
-@dataclass(frozen=True)
-class RunInfo:
-    """What all files of one run share."""
-
-    organization_id: int
-    sync_id: int
-    run_id: int
-    kind: Kind
-    model: Model
-    masks: Masker
-    columns: tuple[Column, ...] = ()
-    places: Places = Places()
-
-    @property
-    def folder(self) -> str:
-        return f"sync_tracking_datasets/{self.organization_id}/{self.sync_id}/{self.run_id}"
-
-
-@dataclass(frozen=True)
-class RecordBatch:
-    """The rows of one chunk that push() answered, in delivery order, with their answers; lists of equal length."""
-
-    rows: Sequence[dict[str, Any]]
-    records: Sequence[bool]                     # false: an old image that only accompanies
-    keys: Sequence[str | None]
-    outcomes: Sequence[OutcomeLike]
-    attempts: Sequence[int]
-    batch_numbers: Sequence[int]
-    started: Sequence[int]                      # microseconds since 1970 UTC
-    ended: Sequence[int]
-    digest: str
-    chunk_id: int
 
 
 @dataclass(frozen=True)
@@ -136,11 +63,6 @@ class WrittenFile:
     min_identifier: str | None
     max_identifier: str | None
     groups: list[MessageGroup] = field(default_factory=list)
-
-
-def with_columns(info: RunInfo, columns: Sequence[Column]) -> RunInfo:
-    """The same run, once its columns are known."""
-    return replace(info, columns=tuple(columns))
 
 
 # metadata.json
@@ -190,124 +112,6 @@ def write(store: Store, info: RunInfo, batch: RecordBatch, reserve: Callable[[st
     marks = {"ondatra.chunk": str(batch.chunk_id), "ondatra.digest": batch.digest}
     parts = [(UPDATED, table.filter(pc.invert(deleted))), (DELETED, table.filter(deleted))]
     return [_write_file(store, info, kind, part, marks, reserve) for kind, part in parts if part.num_rows]
-
-
-def record_table(info: RunInfo, batch: RecordBatch) -> pa.Table:
-    """The records as Arrow, columns at a time: record rows, and companions that are not ok."""
-    kinds = np.array([o.kind for o in batch.outcomes], dtype=object)
-    records = np.asarray(batch.records, dtype=np.bool_)
-    picked = np.flatnonzero(records | (kinds != "ok"))
-    places = picked.tolist()
-    rows = [batch.rows[i] for i in places]
-    payloads, old = _payloads(info, rows), _previous(info, batch, records)
-    changes = pa.array([r[_CHANGE] for r in rows], pa.string())
-    said = _messages(info, batch, places)
-    return pa.table([
-        _strings(_identifiers(info, rows, [batch.keys[i] for i in places])), _strings(payloads),
-        pa.array([_operation(info.kind, r[_CHANGE]) for r in rows], pa.string()), pa.array([STATUSES[k] for k in kinds[picked]], pa.string()),
-        _strings(said), _moments(batch.started, picked), _moments(batch.ended, picked),
-        *_same(info, len(rows)), pa.array([r[_ROWID] for r in rows], pa.int64()), changes, pa.array(kinds[picked], pa.string()),
-        pa.array(np.asarray(batch.attempts, dtype=np.int32)[picked]), pa.array(np.asarray(batch.batch_numbers, dtype=np.int32)[picked]),
-        pa.array([old.get(i) for i in places] if old else [None] * len(rows), pa.string())], schema=SCHEMA)
-
-
-def _strings(texts: Sequence[str | None]) -> pa.Array:
-    """Half a surrogate pair has no UTF-8: it is shown as \\ud800."""
-    try:
-        return pa.array(texts, pa.string())
-    except UnicodeEncodeError:
-        return pa.array([None if t is None else t.encode(errors="backslashreplace").decode() for t in texts], pa.string())
-
-
-def _moments(micros: Sequence[int], picked: np.ndarray[Any, Any]) -> pa.Array:
-    return pa.array(np.asarray(micros, dtype=np.int64)[picked]).cast(MOMENT)
-
-
-def _same(info: RunInfo, rows: int) -> tuple[pa.Array, pa.Array]:
-    return pa.repeat(str(info.sync_id), rows), pa.repeat(str(info.run_id), rows)
-
-
-def _operation(kind: Kind, change: str) -> str:
-    if kind in ("merge", "tracked"):
-        return "delete" if change == "delete" else "upsert"
-    if kind == "scd2":
-        return "append" if change == "insert" else "update"
-    return OPERATIONS[kind]
-
-
-def payload_text(row: dict[str, Any]) -> str:
-    """The JSON object of one row's columns."""
-    try:
-        return orjson.dumps(row).decode()
-    except TypeError:                           # integers over 64 bits, lone surrogates
-        return json.dumps(row, separators=(",", ":"))
-
-
-def _payloads(info: RunInfo, rows: Sequence[dict[str, Any]]) -> list[str]:
-    names = [c.name for c in info.columns] or [n for n in (rows[0] if rows else ()) if n not in (_ROWID, _CHANGE, _HASH)]
-    plain = ({n: row.get(n) for n in names} for row in rows)
-    return [payload_text(info.masks.row(row)) for row in plain] if info.masks else [payload_text(row) for row in plain]
-
-
-def _identifiers(info: RunInfo, rows: Sequence[dict[str, Any]], keys: Sequence[str | None]) -> list[str | None]:
-    """`@identifier`, else the key (one column its text, several a JSON list), else the row id."""
-    model, masks = info.model, info.masks
-    if name := model.identifier:
-        return [None if (v := masks.value(name, row.get(name))) is None else _text(v) for row in rows]
-    if not model.key or info.kind not in (*KEYED, "append"):
-        return [str(row[_ROWID]) if row.get(_ROWID) is not None else None for row in rows]
-    if len(model.key) > 1:
-        return [orjson.dumps([masks.value(n, row.get(n)) for n in model.key]).decode() for row in rows]
-    (name,) = model.key
-    return [None if k is None else masks.value(name, k) for k in keys] if name in masks else list(keys)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else payload_text(value)
-
-
-def _previous(info: RunInfo, batch: RecordBatch, records: np.ndarray[Any, Any]) -> dict[int, str]:
-    """Position of a record -> the payload of the one old row that it stands against."""
-    companions = np.flatnonzero(~records)
-    if info.kind not in KEYED or not len(companions):
-        return {}
-    keys = batch.keys
-    pairs: list[tuple[int, int]] = []
-    done = -1
-    for i in map(int, companions):
-        if i <= done:
-            continue
-        first, end = i, i + 1
-        while first > 0 and keys[first - 1] == keys[i]:
-            first -= 1
-        while end < len(keys) and keys[end] == keys[i]:
-            end += 1
-        done = end - 1
-        old = [j for j in range(first, end) if not records[j]]
-        new = [j for j in range(first, end) if records[j]]
-        if len(old) == 1 and len(new) > 1:      # scd2: the closed version stands against its own old image
-            new = [j for j in new if batch.rows[j][_CHANGE] == "update_postimage"]
-        if len(old) == len(new) == 1:
-            pairs.append((new[0], old[0]))
-    texts = _payloads(info, [batch.rows[old] for _, old in pairs])
-    return {new: text for (new, _), text in zip(pairs, texts, strict=True)}
-
-
-def _messages(info: RunInfo, batch: RecordBatch, picked: Sequence[int]) -> list[str | None]:
-    """Messages without the masked values of the rows of their call."""
-    said: list[str | None] = [batch.outcomes[i].message or None for i in picked]
-    if not info.masks or not any(said):
-        return said
-    calls: dict[int, list[int]] = {}
-    for i, number in enumerate(batch.batch_numbers):
-        calls.setdefault(number, []).append(i)
-    place = {i: at for at, i in enumerate(picked)}
-    for members in calls.values():
-        spoken = [(place[i], text) for i in members if i in place and (text := said[place[i]])]
-        if spoken and (scrub := info.masks.scrubber(batch.rows[i] for i in members).within(text for _, text in spoken)):
-            for at, text in spoken:
-                said[at] = scrub(text)
-    return said
 
 
 # files
@@ -386,44 +190,13 @@ def write_invalid(store: Store, info: RunInfo, table: pa.Table, reserve: Callabl
     for start in range(0, table.num_rows, ROW_GROUP):
         part = table.slice(start, ROW_GROUP)
         rows = values.to_rows(part.drop_columns([n for n in part.column_names if n.startswith("__ondatra_")]), info.columns)
-        files.append(_write_file(store, info, INVALID, _invalid_table(info, part, rows, moment), {"ondatra.invalid": uuid4().hex}, reserve))
+        files.append(_write_file(store, info, INVALID, invalid_table(info, part, rows, moment), {"ondatra.invalid": uuid4().hex}, reserve))
     return files
-
-
-def _invalid_table(info: RunInfo, part: pa.Table, rows: Sequence[dict[str, Any]], moment: datetime) -> pa.Table:
-    n = len(rows)
-    status = part.column("__ondatra_status").to_pylist()
-    keys = part.column("__ondatra_key").to_pylist()
-    names = ", ".join(info.model.key)
-    said = {"NULL": f"NULL in the key: {names} must not be null", "DUPLICATE": f"the key {names} stands more than once in the source"}
-    ids = _identifiers(info, rows, keys)
-    none = [pa.nulls(n, f.type) for f in (SCHEMA.field("row_id"), SCHEMA.field("change_type"))]
-    moments = pa.repeat(pa.scalar(moment, MOMENT), n)
-    operations = {"append": "append", "scd2": "append"}
-    return pa.table([
-        pa.array(ids, pa.string()), pa.array(_payloads(info, rows), pa.string()), pa.repeat(operations.get(info.kind, OPERATIONS[info.kind]), n),
-        pa.array(status, pa.string()), pa.array([said.get(s, "") for s in status], pa.string()), moments, moments, *_same(info, n),
-        *none, pa.repeat("invalid", n), pa.nulls(n, pa.int32()), pa.nulls(n, pa.int32()), pa.nulls(n, pa.string())], schema=SCHEMA)
 
 
 def write_planned(path: Path, info: RunInfo, rows: Sequence[dict[str, Any]], chunk: pa.Table) -> int:
     """What a dry run would send of one chunk, in the same schema, apart from the store; how many records."""
-    records = chunk.column("__ondatra_record").to_pylist()
-    keys = chunk.column("__ondatra_key").to_pylist()
-    n = len(rows)
-    none = _Planned()
-    batch = RecordBatch(rows, records, keys, [none] * n, [0] * n, [0] * n, [0] * n, [0] * n, "", 0)
-    table = record_table(info, batch)
-    for name, filled in (("status", "planned"), ("outcome", "planned")):
-        table = table.set_column(table.schema.get_field_index(name), SCHEMA.field(name), pa.repeat(filled, table.num_rows))
-    for name in ("batch_started_at", "batch_ended_at", "attempt", "batch_number"):
-        table = table.set_column(table.schema.get_field_index(name), SCHEMA.field(name), pa.nulls(table.num_rows, SCHEMA.field(name).type))
+    table = planned_table(info, rows, chunk)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(to_parquet(table))
     return int(table.num_rows)
-
-
-@dataclass(frozen=True)
-class _Planned:
-    kind: str = "ok"
-    message: str | None = None
