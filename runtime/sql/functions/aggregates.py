@@ -132,7 +132,7 @@ def ordered(w: Expressions, node: Node, text: str, drop_nulls: bool, distinct_ke
     orders = orders_of(node)
     distinct = bool(node.get("distinct"))
     if not orders and not distinct:
-        return f"collect_list({text}){{F}}{'' if drop_nulls else ' RESPECT NULLS'}{{O}}"
+        return f"collect_list({text}){'{F}' if drop_nulls else '{N}'}{{O}}"
     fields, comparisons = [f"'v', {text}"], []
     for i, order in enumerate(orders):
         key = w.write(order["expression"])

@@ -148,10 +148,27 @@ def rounded(w: Expressions, arguments: list[Node], node: Node) -> E | None:
         power = f"1e{abs(digits)}D"
         if digits == 0:
             return E(texts.bound(a.text, "rv", "if(rv < 0 AND rv > -0.5D, rv * 0D, round(rv, 0))"), DOUBLE)
-        scaled = f"round(rv {'*' if digits > 0 else '/'} {power}, 0)"
-        body = f"CASE WHEN abs({scaled}) >= 1e15D THEN rv WHEN {scaled} = 0 THEN rv * 0D ELSE {scaled} {'/' if digits > 0 else '*'} {power} END"
-        return E(texts.bound(a.text, "rv", body), DOUBLE)
+        if digits < 0:
+            return E(texts.bound(a.text, "rv", f"CASE WHEN abs(rv) < 5 THEN rv * 0D ELSE round(rv / {power}, 0) * {power} END"), DOUBLE)
+        return E(texts.bound(a.text, "rv", decimal_rounding(digits)), DOUBLE)
     raise Refused(f"round({a.type}, {digits})", where(node))
+
+
+def decimal_rounding(digits: int) -> str:
+    """Rounds the exact value of the double `rv`: the error of scaling it is computed (Dekker's product) and decides near a tie."""
+    scale = 10.0**digits
+    high = 134217729.0 * scale - (134217729.0 * scale - scale)
+    split = "(134217729D * abs(rv))"
+    top = f"({split} - ({split} - abs(rv)))"
+    rest = f"(abs(rv) - {top})"
+    product = f"(abs(rv) * {scale!r}D)"
+    error = f"((({top} * {high!r}D - {product}) + {top} * {scale - high!r}D + {rest} * {high!r}D) + {rest} * {scale - high!r}D)"
+    whole = f"(floor({product}) + if(({product} - floor({product})) - 0.5D + {error} >= 0, 1, 0))"
+    large = "CAST(raise_error('round() of so large a number to so many digits is not supported') AS DOUBLE)"
+    return (
+        f"CASE WHEN rv IS NULL OR isnan(rv) OR abs(rv) = double('infinity') THEN rv WHEN {product} >= 9e15D THEN {large}"
+        f" ELSE if(rv < 0, -1D, 1D) * ({whole} / {scale!r}D) END"
+    )
 
 
 @writer("<<", ">>")

@@ -188,7 +188,7 @@ _NULLS = {
 
 
 def aggregate(w: Expressions, name: str, arguments: list[Node], node: Node, over: str = "") -> E:
-    """An aggregate, plain or with OVER. In its text {F} stands for FILTER and OVER, {D} for DISTINCT."""
+    """An aggregate, plain or with OVER. In its text {F} stands for FILTER and OVER, {N} for these with RESPECT NULLS, {D} for DISTINCT."""
     if name not in AGGREGATES:
         raise Refused(f"{name}()" + (" OVER" if over else ""), where(node))
     if node.get("export_state"):
@@ -203,7 +203,7 @@ def aggregate(w: Expressions, name: str, arguments: list[Node], node: Node, over
     if ordered and "{O}" not in text and not ORDER_FREE.get(name):
         raise Refused(f"{name}(… ORDER BY …)", where(node))
     distinct = "DISTINCT " if node.get("distinct") else ""
-    text = text.replace("{F}", tail + over).replace("{D}", distinct).replace("{O}", "")
+    text = text.replace("{F}", tail + over).replace("{N}", f"{tail} RESPECT NULLS{over}").replace("{D}", distinct).replace("{O}", "")
     return result(w, text, node)
 
 

@@ -103,7 +103,7 @@ def test_volatile_functions_and_order_are_reported(sql: str, volatile: bool, ord
 
 
 def test_constants_are_computed_by_duckdb() -> None:
-    assert "CAST('2024-02-29' AS DATE)" in done("SELECT (strptime('5.2.2024', '%d.%m.%Y')::DATE) + 24 AS d").spark_sql
+    assert "CAST('2024-02-05' AS DATE) AS `d`" in done("SELECT strptime('5.2.2024', '%d.%m.%Y')::DATE AS d").spark_sql
 
 
 def test_json_columns_are_embedded_and_text_is_quoted() -> None:
