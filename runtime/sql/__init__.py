@@ -51,7 +51,7 @@ def translate(
         node = gate().parse(sql)["node"]
         check_functions(sql, node)
         text, reads = files.replace(sql, node, place)
-        key = (text, tuple(sorted(mine.items())), tuple(reads.items()))
+        key = (text, tuple(sorted(mine.items())), repr(sorted(reads.items())))
         if key not in _done:
             if len(_done) > 2000:
                 _done.clear()

@@ -1,0 +1,34 @@
+"""`manage.py demo load|next`: the demo's data, and its next day."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from ondatra_web import demo, projects
+from runtime.errors import ConfigError
+
+
+class Command(BaseCommand):
+    help = "Writes the demo's data (load), or reveals the next day of flights (next), so that the next run has true changes."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("what", choices=["load", "next"])
+        parser.add_argument("--workspace", default="default", metavar="SLUG")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            project = Path(projects.workspace_of(options["workspace"]).project_dir)
+        except ConfigError as error:
+            self.stderr.write(str(error))
+            raise SystemExit(2) from None
+        if options["what"] == "load":
+            days = demo.load(project)
+            self.stdout.write(f"{len(days)} days of flights, {days[0]} to {days[-1]}, in {demo.folder(project)}")
+            return
+        day = demo.reveal_next(project)
+        if day is None:
+            self.stdout.write(f"the year is over: {demo.LAST} is revealed already; remove {demo.folder(project) / 'flights'} to begin anew")
+            raise SystemExit(1)
+        self.stdout.write(f"revealed {day}; `python manage.py run` sends what it changed")
