@@ -1,0 +1,120 @@
+"""Set-up on a machine that lacks something: one line that names it and the way out."""
+from __future__ import annotations
+
+import importlib.util
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def _script(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(f"bin{name}", ROOT / "bin" / f"{name}.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def setup() -> Any:
+    return _script("_setup")
+
+
+@pytest.fixture
+def serve() -> Any:
+    return _script("_serve")
+
+
+def test_a_machine_without_java_and_without_root_is_told_what_to_install(setup: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+                                                                         capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(setup, "JVMS", tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(SystemExit):
+        setup.step("Java", setup.java_ready)
+    assert capsys.readouterr().err.strip() == "Java: Java 17 was not found: install it (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
+
+
+def test_a_java_that_is_too_old_is_not_taken(setup: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    old = tmp_path / "bin" / "java"
+    old.parent.mkdir()
+    old.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
+    old.chmod(0o755)
+    monkeypatch.setattr(setup, "JVMS", tmp_path / "none")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert setup._java() == ""
+
+
+def test_a_java_outside_of_path_is_found_and_used(setup: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    java = tmp_path / "jvm" / "java-21" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text("#!/bin/sh\necho 'openjdk version \"21.0.1\"' >&2\n")
+    java.chmod(0o755)
+    monkeypatch.setattr(setup, "JVMS", tmp_path / "jvm")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("JAVA_HOME", "")
+    monkeypatch.setattr(setup.subprocess, "run", _with_path(os.defpath))
+    assert (setup._java(), os.environ["JAVA_HOME"]) == ("Java 21", str(tmp_path / "jvm" / "java-21"))
+
+
+def _with_path(path: str) -> Any:
+    run = subprocess.run
+    return lambda argv, **more: run(argv, **{**more, "env": {"PATH": path}})
+
+
+@pytest.mark.parametrize("command", [[sys.executable, "manage.py", "runs"], [sys.executable, "bin/_up.py", "--once"]])
+def test_a_data_folder_that_cannot_be_written_is_one_line(command: list[str], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("a file where the folder should be: root may write anywhere else")
+    folder = tmp_path / "file" / "data"
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "ONDATRA_DATA_DIR": str(folder)}, capture_output=True, text=True, check=False)
+    line = done.stderr.strip()
+    assert done.returncode in (1, 2) and "\n" not in line and str(folder) in line and "set ONDATRA_DATA_DIR" in line, done.stderr
+
+
+def test_a_taken_port_is_named_and_stepped_over(serve: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        found = serve.free_port(port, "the pages")
+    assert found > port and capsys.readouterr().out == f"  port {port} is taken: the pages uses {found}\n"
+
+
+def test_a_second_start_on_the_same_data_is_refused(serve: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(serve, "DATA", tmp_path)
+    with serve.ExitStack() as first, serve.ExitStack() as second:
+        serve.only_one(first)
+        with pytest.raises(serve.StartError, match=rf"bin/up already runs on {tmp_path} \(process {os.getpid()}\)"):
+            serve.only_one(second)
+
+
+def test_the_first_user_is_an_owner_and_the_password_is_shown_once(db: None) -> None:
+    from django.contrib.auth import authenticate
+
+    from ondatra_web.management.commands.first_user import make
+    from ondatra_web.models import Membership
+
+    name, password = make("admin")
+    assert password and authenticate(username=name, password=password)
+    assert list(Membership.objects.values_list("user__username", "organization__name", "role")) == [("admin", "Default", "owner")]
+    assert make("admin") == ("admin", None)
+
+
+def test_a_fresh_install_has_an_organization_and_a_workspace_for_this_folder(db: None) -> None:
+    from ondatra_web.models import Workspace
+
+    assert list(Workspace.objects.values_list("organization__name", "slug", "project_dir")) == [("Default", "default", str(ROOT))]
+
+
+def test_jars_that_spark_ships_itself_are_left_out() -> None:
+    from runtime.jars import artifact
+
+    named = ["org.slf4j_slf4j-api-2.0.13.jar", "slf4j-api-2.0.17.jar", "io.delta_delta-spark_4.2_2.13-4.4.0.jar", "scala-library_2.13-1.0.jar"]
+    assert [artifact(n) for n in named] == ["slf4j-api", "slf4j-api", "delta-spark_4.2_2.13", "scala-library_2.13"]
