@@ -79,7 +79,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     con.execute(f"COPY (SELECT 1 AS id, 2023 AS year UNION ALL SELECT 2, 2024) TO '{folder}/hive' (FORMAT parquet, PARTITION_BY (year))")
     con.execute(f"COPY (SELECT 1::BIGINT AS id, 'x' AS t, DATE '2024-01-01' AS d, 1.5::DECIMAL(10,2) AS p) TO '{folder}/plain.parquet' (FORMAT parquet)")
     con.execute(
-        f"COPY (SELECT 300::USMALLINT AS u, 18446744073709551615::UBIGINT AS b, uuid() AS g, TIME '10:20:30.5' AS t, '{{\"a\":1}}'::JSON AS j, [1,2]::UINTEGER[] AS l) "
+        f"COPY (SELECT 300::USMALLINT AS u, 18446744073709551615::UBIGINT AS b, uuid() AS g, TIME '10:20:30.5' AS t, "
+        f"'{{}}'::JSON AS j, [1,2]::UINTEGER[] AS l) "
         f"TO '{folder}/odd.parquet' (FORMAT parquet)"
     )
     return root

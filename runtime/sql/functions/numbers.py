@@ -166,7 +166,7 @@ def decimal_rounding(digits: int) -> str:
     whole = f"(floor({product}) + if(({product} - floor({product})) - 0.5D + {error} >= 0, 1, 0))"
     large = "CAST(raise_error('round() of so large a number to so many digits is not supported') AS DOUBLE)"
     return (
-        f"CASE WHEN rv IS NULL OR isnan(rv) OR abs(rv) = double('infinity') THEN rv WHEN {product} >= 9e15D THEN {large}"
+        f"CASE WHEN rv IS NULL OR isnan(rv) OR abs(rv) >= 4503599627370496D THEN rv WHEN {product} >= 9e15D THEN {large}"
         f" ELSE if(rv < 0, -1D, 1D) * ({whole} / {scale!r}D) END"
     )
 
