@@ -1,9 +1,10 @@
 """The writes that a page, the API and a command share; each has its one home here."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
@@ -19,7 +20,7 @@ def start_run(sync: Sync, *, user: AbstractBaseUser | None = None, trigger: str 
         raise ConfigError(f"{sync.name} is archived: its file is gone, so it can only be looked at")
     told = {"full": full, "dry_run": dry_run, **options}
     with transaction.atomic():
-        run = Run.objects.create(sync=sync, trigger=trigger, started_by=user, full=full, dry_run=dry_run, options={k: v for k, v in told.items() if v})
+        run = Run.objects.create(sync=sync, trigger=trigger, started_by=_person(user), full=full, dry_run=dry_run, options={k: v for k, v in told.items() if v})
         _audit(sync, user, "start_run", f"run {run.pk}", told)
         transaction.on_commit(lambda: queue.send("pipeline", run.pk))
     return run
@@ -30,8 +31,8 @@ def cancel_run(run: Run, *, user: AbstractBaseUser | None = None) -> Run:
     with transaction.atomic():
         now = timezone.now()
         idle = Run.objects.filter(pk=run.pk, status__in=[Run.Status.QUEUED, Run.Status.HELD]).update(
-            status=Run.Status.CANCELLED, ended_at=now, cancelled_by=user)
-        asked = Run.objects.filter(pk=run.pk, status=Run.Status.WORKING).update(status=Run.Status.CANCELING, cancelled_by=user)
+            status=Run.Status.CANCELLED, ended_at=now, cancelled_by=_person(user))
+        asked = Run.objects.filter(pk=run.pk, status=Run.Status.WORKING).update(status=Run.Status.CANCELING, cancelled_by=_person(user))
         if not idle and not asked:
             run.refresh_from_db()
             raise ConfigError(f"run {run.pk} is {run.status}: only a run that is queued, held or working can be cancelled")
@@ -48,7 +49,7 @@ def confirm_run(run: Run, *, user: AbstractBaseUser | None = None, trigger: str 
             raise ConfigError(f"run {run.pk} is {run.status}: only a held run can be confirmed")
         Run.objects.filter(pk=run.pk).update(error=run.error + " (confirmed)")
         options = {**run.options, "confirmed_deletes": run.options.get("would_delete", run.deleted), "confirms": run.pk}
-        new = Run.objects.create(sync=run.sync, trigger=trigger, started_by=user, full=run.full, options=options)
+        new = Run.objects.create(sync=run.sync, trigger=trigger, started_by=_person(user), full=run.full, options=options)
         _audit(run.sync, user, "confirm_run", f"run {run.pk}", {"run": new.pk})
         if send:
             transaction.on_commit(lambda: queue.send("pipeline", new.pk))
@@ -67,4 +68,9 @@ def resume_sync(sync: Sync, *, user: AbstractBaseUser | None = None) -> None:
 
 
 def _audit(sync: Sync, user: AbstractBaseUser | None, action: str, target: str, detail: dict[str, Any]) -> None:
-    AuditLog.objects.create(organization_id=sync.workspace.organization_id, user=user, action=action, target=target, detail=detail)
+    AuditLog.objects.create(organization_id=sync.workspace.organization_id, user=_person(user), action=action, target=target, detail=detail)
+
+
+def _person(user: AbstractBaseUser | None) -> User | None:
+    """The user table's own class, which is what a logged-in request carries."""
+    return cast("User | None", user)

@@ -131,7 +131,8 @@ def page(held: Held) -> str:
                    + "</tr>" for a in newest) or '<tr><td colspan="6">Nothing yet: run a sync.</td></tr>'
     return f"""<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <title>Demo destination</title><style>:root{{color-scheme:light dark;--line:light-dark(#e2e4df,#2b312d);--muted:light-dark(#6a746c,#929c95)}}
-body{{font:15px/1.45 system-ui,sans-serif;max-width:960px;margin:32px auto;padding:0 16px;background:light-dark(#fbfbfa,#121513);color:light-dark(#1b1f1c,#e9ede9)}}
+body{{font:15px/1.45 system-ui,sans-serif;max-width:960px;margin:32px auto;padding:0 16px;background:light-dark(#fbfbfa,#121513);
+color:light-dark(#1b1f1c,#e9ede9)}}
 .boxes{{display:grid;grid-template-columns:repeat(auto-fit,minmax(130px,1fr));gap:12px}}
 .boxes div{{border:1px solid var(--line);border-radius:8px;padding:12px 16px}}span{{color:var(--muted);font-size:13px}}b{{display:block;font-size:22px}}
 .scroll{{overflow-x:auto}}table{{border-collapse:collapse;width:100%;margin-top:12px}}

@@ -197,7 +197,8 @@ def _finalize(walk: Walk, name: str, run: Run, sync: Sync) -> None:
     if not push.has_finalize:
         Sync.objects.filter(pk=sync.pk).update(finalize_due=False)
         return
-    result = push.finalize(*sync.finalize_counts, delivery_run(walk, Run.objects.select_related("sync").get(pk=run.pk)).context)
+    succeeded, failed = (int(n) for n in sync.finalize_counts)
+    result = push.finalize(succeeded, failed, delivery_run(walk, Run.objects.select_related("sync").get(pk=run.pk)).context)
     if result.error:
         Run.objects.filter(pk=run.pk).update(error=f"finalize failed: {result.error}")
     else:

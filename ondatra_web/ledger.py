@@ -13,7 +13,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from ondatra_web import outbox, workers
-from ondatra_web.models import Chunk, Delivery, ModelState, Run, Sync, Workspace
+from ondatra_web.models import Chunk, Delivery, ModelState, Run, Sync, Worker, Workspace
 from ondatra_web.outbox import columns_of
 from runtime import staging, states, tracking
 from runtime.deliver import unit_starts
@@ -44,7 +44,7 @@ class DatabaseLedger:
 
     def remembered(self, model: str) -> Remembered | None:
         state = ModelState.objects.filter(workspace=self.workspace, name=model).first()
-        return state and Remembered(state.fingerprint, state.table_version, state.rows, columns_of(state.columns))
+        return Remembered(state.fingerprint, state.table_version, state.rows, columns_of(state.columns)) if state else None
 
     def remember(self, result: Result) -> None:
         done = result.action in ("built", "unchanged")
@@ -267,7 +267,7 @@ def _records(chunk: Chunk, due: np.ndarray[Any, Any]) -> int:
 def _first_records(delivery: Delivery, most: int) -> tuple[np.ndarray[Any, Any], int]:
     """The mask of the first units of a delivery that hold at most so many records, and how many they hold."""
     chunk = delivery.chunk
-    selected = states.unpack_mask(delivery.positions, chunk.rows) if delivery.positions else np.ones(chunk.rows, dtype=bool)
+    selected = states.unpack_mask(bytes(delivery.positions), chunk.rows) if delivery.positions else np.ones(chunk.rows, dtype=bool)
     table = staging.read_chunk(chunk.url, selected)
     starts = unit_starts(table, chunk.sync.kind)
     records = np.asarray(table.column("__ondatra_record").to_pylist(), dtype=np.int64)
@@ -287,7 +287,7 @@ def is_alive(run: Run) -> bool:
     if any(not workers.is_dead(d.owner) for d in claimed):
         return True
     kind = "push" if run.staged else "pipeline"
-    return any(not workers.is_dead(w) for w in workers.Worker.objects.filter(kind=kind, ended_at=None))
+    return any(not workers.is_dead(w) for w in Worker.objects.filter(kind=kind, ended_at=None))
 
 
 def set_step(run_id: int, name: str) -> None:

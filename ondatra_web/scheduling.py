@@ -42,9 +42,10 @@ def start_scheduled() -> None:
             continue
         if sync.next_run_at is None:
             Sync.objects.filter(pk=sync.pk, next_run_at=None).update(next_run_at=following)
-        elif sync.next_run_at <= now and Sync.objects.filter(pk=sync.pk, next_run_at=sync.next_run_at).update(next_run_at=following):
-            if not Run.objects.filter(sync=sync, status__in=Run.ACTIVE).exists():
-                actions.start_run(sync, trigger="schedule")
+            continue
+        due = sync.next_run_at <= now and Sync.objects.filter(pk=sync.pk, next_run_at=sync.next_run_at).update(next_run_at=following)
+        if due and not Run.objects.filter(sync=sync, status__in=Run.ACTIVE).exists():
+            actions.start_run(sync, trigger="schedule")
 
 
 def resume_dead() -> None:

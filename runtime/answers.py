@@ -8,7 +8,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import orjson
@@ -18,7 +18,7 @@ from runtime import states
 OK, WARN, ERROR, UNKNOWN, REJECT, JOB = "k", "w", "e", "u", "r", "j"
 NO_ANSWER = "-"
 #: What a code is called in the record files; both kinds of error are `error` there.
-OUTCOMES = {OK: "ok", WARN: "warn", ERROR: "error", UNKNOWN: "error", REJECT: "reject"}
+OUTCOMES: dict[str, Literal["ok", "warn", "error", "reject"]] = {OK: "ok", WARN: "warn", ERROR: "error", UNKNOWN: "error", REJECT: "reject"}
 #: The state that a row's answer leaves behind.
 STATES = {OK: states.DONE, WARN: states.DONE, ERROR: states.REFUSED, UNKNOWN: states.UNKNOWN, REJECT: states.REJECTED, JOB: states.BLOCKED}
 #: Mixed answers count for a unit as the worst of them: due again before dead letter before delivered.

@@ -188,8 +188,8 @@ class Line:
 
     def _frame(self, model: Model) -> tuple[DataFrame, tuple[Column, ...]]:
         """The model's result, not yet computed: its inputs and files stand as temporary views of the session."""
-        from runtime.lake import LakeTable
         from runtime.analyse import columns_of
+        from runtime.lake import LakeTable
 
         translated = self.project.translated[model.name]
         for name in self.project.inputs[model.name]:

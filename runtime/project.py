@@ -2,19 +2,24 @@
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import cast
 
 from runtime import dag, directives
 from runtime.errors import ConfigError, Problem, ProjectError
-from runtime.model import Column, Model
+from runtime.model import Column, Dialect, Model
 from runtime.push import check_push
 from runtime.secrets import Secrets
 from runtime.sql import SqlProblems, Translated, references, translate
 
 RESERVED = ("__ondatra_", "_content_hash")
+#: The type itself, also within lists and structs; not a field that has this name.
+INTERVAL = re.compile(r"\bINTERVAL(?=\[|,|\)|$)")
+LIMIT = re.compile(r"^(?:[^-']|-(?!-))*?\blimit\s+[\d(]", re.I | re.M)
 SCD2_COLUMNS = ("valid_from_snapshot", "valid_to_snapshot", "is_current")
 #: Finds the columns of a model in Spark's dialect, whose types only Spark knows; None when they cannot be known now.
 Analyse = Callable[[str, Translated, Mapping[str, tuple[Column, ...]]], tuple[Column, ...] | None]
@@ -109,23 +114,23 @@ def _read_models(check: _Check) -> None:
         check.models[model.name] = model
 
 
-def _dialect(check: _Check) -> str:
+def _dialect(check: _Check) -> Dialect | None:
     path = check.folder / "ondatra.toml"
     if not path.is_file():
-        return ""
+        return None
     try:
         told = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         check.problems.append(Problem("ondatra.toml", 1, f"cannot be read as TOML: {error}"))
-        return ""
+        return None
     for key in told:
         if key != "dialect":
             check.problems.append(Problem("ondatra.toml", 1, f"{key!r} is no key; there is: dialect"))
     dialect = told.get("dialect", "")
     if dialect not in ("", "duckdb", "spark"):
         check.problems.append(Problem("ondatra.toml", 1, f"dialect is duckdb or spark; found {dialect!r}"))
-        return ""
-    return str(dialect)
+        return None
+    return cast("Dialect | None", dialect or None)
 
 
 def _wanted(check: _Check, names: Sequence[str]) -> list[str]:
@@ -211,7 +216,7 @@ def _check_columns(check: _Check, model: Model, columns: Sequence[Column]) -> No
             check.wrong(model, model.sql_line, f"the column {c.name} begins with a reserved name ({', '.join(RESERVED)}): rename it")
         if model.kind == "scd2" and c.name.lower() in SCD2_COLUMNS:
             check.wrong(model, model.sql_line, f"the column {c.name} is reserved for kind scd2, which adds it: rename it")
-        if "INTERVAL" in c.duckdb_type.upper():
+        if INTERVAL.search(c.duckdb_type):
             check.wrong(model, model.sql_line, f"the column {c.name} is an INTERVAL, which has no form at a destination: cast it, for example to VARCHAR")
     if len(names) < len(columns):
         twice = sorted({c.name for c in columns if sum(d.name.lower() == c.name.lower() for d in columns) > 1})
@@ -219,15 +224,14 @@ def _check_columns(check: _Check, model: Model, columns: Sequence[Column]) -> No
     masked_keys = {k.lower() for k in model.key} & {m.column.lower() for m in model.masks if m.how != "hash"}
     for column in sorted(masked_keys):
         check.wrong(model, model.line("mask"), f"@mask: the key column {column} can only be masked with hash, so that its records can be found")
-    spelled = {n: c for n, c in names.items()}
-    check.models[model.name] = replace(model, key=tuple(spelled.get(k.lower(), k) for k in model.key),
-                                       identifier=model.identifier and spelled.get(model.identifier.lower(), model.identifier))
+    check.models[model.name] = replace(model, key=tuple(names.get(k.lower(), k) for k in model.key),
+                                       identifier=model.identifier and names.get(model.identifier.lower(), model.identifier))
 
 
 def _warn(check: _Check, model: Model, translated: Translated) -> None:
     if model.kind == "append" and not model.key:
         check.warnings.append(Problem(model.file, model.line("kind"), "append without @unique_key: equal content is sent once per copy"))
-    if not translated.ordered and " limit " in f" {model.sql.lower()} ":
+    if not translated.ordered and LIMIT.search(model.sql):
         check.warnings.append(Problem(model.file, model.sql_line, "LIMIT without ORDER BY: which rows are sent is not stable"))
 
 

@@ -65,7 +65,7 @@ def test_every_directive_is_documented() -> None:
     from runtime import directives
 
     source = Path(directives.__file__).read_text(encoding="utf-8") + (ROOT / "runtime/model.py").read_text(encoding="utf-8")
-    known = {name for name in re.findall(r'"([a-z_]+)"', source)} & {
+    known = set(re.findall(r'"([a-z_]+)"', source)) & {
         "kind", "sink", "push", "unique_key", "group_key", "partitioned_by", "identifier", "on_missing", "max_deletes", "renamed_from", "mask", "schedule",
         "retention", "description", "tags", "dialect"}
     assert known and {d for d in known if f"@{d}" not in DOCS} == set()
