@@ -25,7 +25,8 @@ from runtime.staging import StageRequest, stage  # noqa: E402
 
 COLUMNS = ("id", "name", "amount", "day", "seen", "active")
 #: One row in a hundred has another name when `changed` is 1.
-SOURCE = """SELECT id, concat('customer ', id * 7919 % 1000003, if(id % 100 = 7, '{mark}', '')) AS name, CAST(id * 31 % 100000 AS DECIMAL(12, 2)) / 100 AS amount,
+SOURCE = """SELECT id, concat('customer ', id * 7919 % 1000003, if(id % 100 = 7, '{mark}', '')) AS name,
+    CAST(id * 31 % 100000 AS DECIMAL(12, 2)) / 100 AS amount,
     date_add(DATE'2020-01-01', CAST(id % 2000 AS INT)) AS day, timestamp_micros(1600000000000000 + id * 1000003) AS seen, id % 3 = 0 AS active
     FROM range(0, {rows}, 1, 4)"""
 HASH = "xxhash64(name, amount, day, seen, active)"

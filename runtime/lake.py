@@ -88,6 +88,12 @@ class LakeTable:
         assert row is not None
         return int(row["version"])
 
+    def is_small(self, most: int = 4_000_000) -> bool:
+        """Whether the files of a local table, old ones included, are few bytes together."""
+        if not self.is_local:
+            return False
+        return sum(f.stat().st_size for f in Path(self.path).glob("*.parquet")) < most
+
     def is_new(self, spark: SparkSession) -> bool:
         """Whether version 0, if that is the newest, was made without rows; the clone of a table has its rows from the start."""
         if self.is_local:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from runtime.kinds import append, merge, partition, scd2, table, tracked
-from runtime.kinds.base import Built, BuildOptions, Job
+from runtime.kinds.base import BuildOptions, Built, Job
 from runtime.lake import LakeTable
 from runtime.model import Column, Model
 

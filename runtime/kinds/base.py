@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from runtime.content import HASHING, with_hashes
-from runtime.kinds import keys
+from runtime.kinds import effort, keys
 from runtime.lake import H1, H2, HASH, KEY, PARTITION, ROWID, LakeTable, ddl, quoted
 from runtime.model import Model
 
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 
 #: Up to so many keys are handed to every task; above, both sides are shuffled.
 BROADCAST_KEYS = 500_000
-#: Nodes of a plan that shuffle or sort, and functions that give another value at each call.
-DEAR = re.compile(r"(?m)^[\s:+|-]*(?:Join|Aggregate|Window|Sort|Distinct|Intersect|Except|\w*Python\w*)\b|\b(?:rand|randn|uuid|random|shuffle)\(")
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 #: What a kind keeps of each row besides the SELECT's columns, the row id and the hashes.
 EXTRAS: Mapping[str, tuple[tuple[str, str], ...]] = {
@@ -109,12 +106,6 @@ def retyped(value: str, old: DataType, new: DataType) -> str:
     return f"try_cast(CAST({value} AS STRING) AS {ddl(new)})"
 
 
-def costly(source: DataFrame) -> bool:
-    """Whether a result is dear to compute, or comes out differently each time, so that it is computed once and kept for the build."""
-    plan: Any = source._jdf  # noqa: SLF001 - the plan has no other door
-    return bool(DEAR.search(plan.queryExecution().optimizedPlan().toString()))
-
-
 @dataclass
 class Job:
     """One build while it runs."""
@@ -131,6 +122,8 @@ class Job:
     fresh: bool = False                         # the table has no row yet, known without reading it
     version: int = -1
     began: int = -1                             # the version that the source is compared with
+    small: bool = False                         # both sides fit into one task
+    usual: dict[str, str] = field(default_factory=dict)
     held: list[DataFrame] = field(default_factory=list)
 
     def open(self) -> None:
@@ -142,8 +135,13 @@ class Job:
         self.version = self.began = self.table.version(self.spark) if exists else -1
         self.fresh = self.version < 0 or (self.version == 0 and self.table.is_new(self.spark))
 
+        self.small = effort.is_small(self.given) and (self.fresh or self.table.is_small())
+        if self.small:
+            self.usual = effort.change(self.spark, effort.SMALL)
+
     def close(self) -> None:
-        """Nothing that was computed on the way stays behind."""
+        """Nothing that was computed or set on the way stays behind."""
+        effort.change(self.spark, self.usual)
         for frame in self.held:
             frame.unpersist()
 
@@ -177,7 +175,7 @@ class Job:
         from pyspark.sql import functions as F
 
         plain = self.given.select(*[F.col(quoted(f.name)).cast(f.dataType).alias(f.name) for f in self.fields])
-        if costly(self.given):
+        if effort.is_dear(self.given):
             plain = plain.persist(self.level)
             self.held.append(plain)
         hashed = with_hashes(plain, self.names, self.integers)
@@ -249,6 +247,10 @@ class Job:
         """Computed now, once; what follows is planned quickly, because the plan behind it is forgotten."""
         return frame.localCheckpoint(eager=True)
 
+    def laid(self, rows: DataFrame) -> DataFrame:
+        """Little goes into one file."""
+        return rows.coalesce(1) if self.small else rows
+
     def target(self, *columns: str | SparkColumn, where: str | None = None) -> DataFrame:
         """The table before the data commit, only these columns."""
         # read as the newest version, which it is: asked for by its number, Delta would make out its files twice
@@ -285,7 +287,7 @@ class Job:
         assert found is not None
         missing = [n for n in self.columns if n not in found.columns]
         types = {**{f.name: ddl(f.dataType) for f in self.fields}, **dict(self.extras)}
-        return self.keep(found.selectExpr("*", *[f"CAST(NULL AS {types[n]}) AS {quoted(n)}" for n in missing]))
+        return self.keep(self.laid(found.selectExpr("*", *[f"CAST(NULL AS {types[n]}) AS {quoted(n)}" for n in missing])))
 
     # writing
 
@@ -333,7 +335,7 @@ class Job:
     def insert(self, rows: DataFrame, *, mode: str = "append") -> None:
         """The data commit of new rows; "overwrite" takes every old one away."""
         with self.told():
-            rows.select(*map(quoted, self.columns)).write.format("delta").mode(mode).save(self.table.path)
+            self.laid(rows).select(*map(quoted, self.columns)).write.format("delta").mode(mode).save(self.table.path)
         self.version = self.table.version(self.spark)
 
     def merge(self, rows: DataFrame, update: Mapping[str, str] | None) -> None:

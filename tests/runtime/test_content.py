@@ -6,12 +6,6 @@ from typing import Any
 import pytest
 
 from runtime.content import with_hashes
-from runtime.spark import session
-
-
-@pytest.fixture(scope="module")
-def spark() -> Any:
-    return session()
 
 
 def hashes(spark: Any, *queries: str, integers: frozenset[str] = frozenset()) -> list[tuple[int, int]]:

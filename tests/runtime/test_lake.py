@@ -7,12 +7,6 @@ from typing import Any
 import pytest
 
 from runtime.lake import LakeTable, ddl, is_widening
-from runtime.spark import session
-
-
-@pytest.fixture(scope="module")
-def spark() -> Any:
-    return session()
 
 
 def made(spark: Any, folder: Path) -> LakeTable:

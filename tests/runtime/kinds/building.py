@@ -5,9 +5,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql.types import StructType
+
 from runtime import kinds
-from runtime.lake import LakeTable
+from runtime.lake import LakeTable, quoted
 from runtime.model import MaxDeletes, Model, Sink
+
+
+def _values(rows: Sequence[Sequence[Any]], schema: str) -> str:
+    """A query of literal rows, whose size Spark knows, as it knows a file's."""
+    fields = StructType.fromDDL(schema).fields
+    names = ", ".join(f"c{i}" for i in range(len(fields)))
+    cast = ", ".join(f"CAST(c{i} AS {f.dataType.simpleString()}) AS {quoted(f.name)}" for i, f in enumerate(fields))
+    said = [", ".join("NULL" if v is None else f"'{v}'" for v in row) for row in rows] or [", ".join(["NULL"] * len(fields))]
+    return f"SELECT {cast} FROM VALUES {', '.join(f'({row})' for row in said)} AS t({names}) WHERE {'true' if rows else 'false'}"
 
 
 class Built:
@@ -20,7 +31,7 @@ class Built:
         self.last: kinds.Built | None = None
 
     def build(self, *rows: Sequence[Any], schema: str = "id INT, n STRING", sql: str | None = None, **options: Any) -> kinds.Built:
-        source = self.spark.sql(sql) if sql else self.spark.createDataFrame(list(rows), schema)
+        source = self.spark.sql(sql or _values(rows, schema))
         ordered = bool(options.pop("ordered", False))
         self.last = kinds.build(self.spark, self.model, self.table, source, run_id=7, options=kinds.BuildOptions(**options),
                                 delivered_rows=self.delivered, ordered=ordered)

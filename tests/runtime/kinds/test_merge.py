@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from building import Built
 
 from runtime.errors import HeldError
 from runtime.model import MaxDeletes
-from building import Built
 
 
 def test_only_what_changed_is_written_and_an_update_keeps_its_row_id(spark: Any, tmp_path: Path) -> None:

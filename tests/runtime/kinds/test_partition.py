@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from building import Built
 
 from runtime.errors import HeldError
 from runtime.model import MaxDeletes
-from building import Built
 
 
 def test_changed_partitions_are_replaced_and_the_others_stay(spark: Any, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from building import Built
 
 KINDS = ["table", "append", "merge", "tracked", "scd2", "partition"]

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from building import Built
 
 from runtime.errors import HeldError
 from runtime.model import MaxDeletes
-from building import Built
 
 
 def test_any_change_deletes_every_old_row_and_inserts_every_new_one(spark: Any, tmp_path: Path) -> None:

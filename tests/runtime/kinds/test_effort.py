@@ -1,0 +1,24 @@
+"""What is read off a plan before anything runs."""
+from __future__ import annotations
+
+from typing import Any
+
+from runtime.kinds import effort
+
+
+def test_a_scan_with_a_filter_is_cheap_and_whatever_shuffles_is_dear(spark: Any) -> None:
+    cheap = ["SELECT id, id + 1 AS n FROM range(9) WHERE id > 2", "SELECT 1 AS id UNION ALL SELECT 2"]
+    dear = ["SELECT id % 2 AS k, count(*) AS n FROM range(9) GROUP BY 1", "SELECT DISTINCT id % 2 AS k FROM range(9)", "SELECT uuid() AS u FROM range(9)",
+            "SELECT a.id FROM range(9) a JOIN range(5) b ON a.id = b.id + 1", "SELECT id FROM range(9) ORDER BY id % 3",
+            "SELECT id, sum(id) OVER (PARTITION BY id % 3) AS s FROM range(9)"]
+    assert [effort.is_dear(spark.sql(q)) for q in cheap + dear] == [False] * 2 + [True] * 6
+
+
+def test_little_is_told_by_spark_s_guess_of_the_bytes(spark: Any) -> None:
+    assert [effort.is_small(spark.sql(f"SELECT id FROM range({n})")) for n in (1000, 10_000_000)] == [True, False]
+
+
+def test_settings_are_put_back(spark: Any) -> None:
+    before = effort.change(spark, effort.SMALL)
+    assert effort.change(spark, before) == effort.SMALL
+    assert spark.conf.get("spark.sql.adaptive.enabled") == "true"
