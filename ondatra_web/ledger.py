@@ -13,11 +13,11 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from ondatra_web import outbox, workers
-from ondatra_web.models import Chunk, Delivery, ModelState, Run, Sync, Worker, Workspace
+from ondatra_web.models import Chunk, Delivery, ModelState, Run, RunLog, Sync, Worker, Workspace
 from ondatra_web.outbox import columns_of
 from runtime import staging, states, tracking
 from runtime.deliver import unit_starts
-from runtime.errors import HeldError
+from runtime.errors import HeldError, StoreError
 from runtime.model import Model
 from runtime.pipeline import Remembered, Result, SyncWork
 from runtime.push import PushFunction
@@ -142,11 +142,20 @@ class DatabaseLedger:
         run = Run.objects.select_related("sync").get(pk=work.run_id)
         store, info = self.store_of(run)
         info = tracking.with_columns(info, result.columns)
-        tracking.write_metadata(store, info)
-        invalid_files = self._write_invalid(run, store, info, result, work.out_url)
+        store_is_down = False
+        invalid_files: Sequence[tracking.WrittenFile] = ()
+        try:
+            tracking.write_metadata(store, info)
+            invalid_files = self._write_invalid(run, store, info, result, work.out_url)
+        except StoreError as error:             # a store that is down stops no delivery; the next build records the invalid rows
+            store_is_down = True
+            RunLog.objects.create(run=run, level="warning", text=f"the files of this run wait: {error}")
         with transaction.atomic():
             self.move(run, result, staged, work, invalid_files)
             self.remember(result)
+            if store_is_down:
+                Sync.objects.filter(pk=run.sync_id).update(invalid_digest="")
+                ModelState.objects.filter(workspace=self.workspace, name=result.model.name).update(fingerprint="")
 
     def move(self, run: Run, result: Result, staged: Staged | None, work: SyncWork, invalid_files: Sequence[tracking.WrittenFile] = ()) -> None:
         """Should be called in a transaction: chunks, deliveries, counts and the mark become true together."""

@@ -220,9 +220,10 @@ class _Delivery:
         index = self._index(units)
         call = PushCall(rows=self._rows(index), batch_number=number, kind=self.run.model.kind, key_columns=list(self.run.model.key),
                         columns=self.claim.columns, run_id=self.claim.run_id, attempt=attempt,
-                        args=self.run.model.sink.args if self.run.model.sink else ())
+                        args=self.run.model.sink.args if self.run.model.sink else (),
+                        change_ids=[f"{self.claim.chunk_id}:{p}" for p in np.flatnonzero(self.claim.selected)[index]])
         result = self.run.push.push(call, self.run.context)
-        self._keep(result)
+        self._keep(result, index)
         if result.job_ref is not None:
             return self._follow(number, units, index, attempt, result, recorder)
         entry = Entry(number, attempt, _micros(result.started_at), _micros(result.ended_at), _plain(index),
@@ -270,7 +271,7 @@ class _Delivery:
         args = self.run.model.sink.args if self.run.model.sink else ()
         while True:
             result = self.run.push.poll(ref, self._rows(index), self.run.context, args=args, key_columns=list(self.run.model.key))
-            self._keep(result)
+            self._keep(result, index)
             if result.outcomes is not None:
                 entry = Entry(number, attempt, started, _micros(result.ended_at), _plain(index), "".join(map(_code, result.outcomes)),
                               {i: o.message for i, o in enumerate(result.outcomes) if o.message})
@@ -291,12 +292,13 @@ class _Delivery:
             time.sleep(min(left, 0.5))
         return True
 
-    def _keep(self, result: CallResult | PollResult) -> None:
-        """Remembers the requests, prints and times of a call."""
+    def _keep(self, result: CallResult | PollResult, index: np.ndarray[Any, Any]) -> None:
+        """Remembers the requests, prints and times of a call. Masked values leave the log here, requests when they are written."""
+        scrub = self.run.masker.scrubber(self._rows(index) if result.prints or result.warnings else ())
         with self.lock:
             self.push_seconds += (result.ended_at - result.started_at).total_seconds()
             self.http_seconds += result.http_seconds
-            self.log += [("print", line) for line in result.prints] + [("warning", line) for line in result.warnings]
+            self.log += [("print", scrub(line)) for line in result.prints] + [("warning", scrub(line)) for line in result.warnings]
             if self.api.api_calls == "off":
                 return
             row_failed = any(o.kind in ("error", "reject") for o in result.outcomes or ())
@@ -322,7 +324,8 @@ class _Delivery:
         self.outbox.close(self.claim, closing)
 
     def _write(self, digest: str) -> dict[str, Any]:
-        calls_file = tracking.write_calls(self.run.store, self.run.info, self.claim.chunk_id, self.calls, self.run.masker) if self.calls else None
+        calls_file = tracking.write_calls(self.run.store, self.run.info, self.claim.chunk_id, self.calls, self.run.masker,
+                                          rows=self.rows, batch_numbers=self.answers.call.tolist()) if self.calls else None
         return {"files": self._write_records(digest), "calls_file": calls_file}
 
     def write_files(self) -> Sequence[tracking.WrittenFile]:
