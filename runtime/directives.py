@@ -54,7 +54,7 @@ def parse_model(path: Path, project_dir: Path) -> tuple[Model | None, list[Probl
 class _Header:
     def __init__(self, name: str, file: str, path: Path, text: str) -> None:
         self.name, self.file, self.path = name, file, path
-        self.lines = text.splitlines()
+        self.lines = re.split(r"\r\n|\r|\n", text)        # str.splitlines would also break texts at U+2028 and its like
         self.problems: list[Problem] = []
         self.found: dict[str, str] = {}
         self.at: dict[str, int] = {}
@@ -204,12 +204,14 @@ def _renamed(text: str) -> str:
 
 
 def _masks(text: str) -> tuple[Mask, ...]:
-    masks = []
+    masks: list[Mask] = []
     for part in _columns(text):
         column, _, how = part.partition(":")
         how = how.strip() or "redact"
         if how not in ("hash", "redact", "last4"):
             raise Wrong(f"column, column:hash, column:redact or column:last4 is expected; found {part!r}")
+        if column.strip().lower() in (m.column.lower() for m in masks):
+            raise Wrong(f"{column.strip()!r} stands twice in {text!r}")
         masks.append(Mask(column.strip(), how))  # type: ignore[arg-type]
     return tuple(masks)
 

@@ -19,7 +19,8 @@ from runtime.sql import SqlProblems, Translated, references, translate
 RESERVED = ("__ondatra_", "_content_hash")
 #: The type itself, also within lists and structs; not a field that has this name.
 INTERVAL = re.compile(r"\bINTERVAL(?=\[|,|\)|$)")
-LIMIT = re.compile(r"^(?:[^-']|-(?!-))*?\blimit\s+[\d(]", re.I | re.M)
+NO_CODE = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/", re.S)
+LIMIT = re.compile(r"\blimit\s+[\d(]", re.I)
 SCD2_COLUMNS = ("valid_from_snapshot", "valid_to_snapshot", "is_current")
 #: Finds the columns of a model in Spark's dialect, whose types only Spark knows; None when they cannot be known now.
 Analyse = Callable[[str, Translated, Mapping[str, tuple[Column, ...]]], tuple[Column, ...] | None]
@@ -195,7 +196,7 @@ def _check_sql(check: _Check, model: Model) -> None:
     check.columns[model.name] = _with_scd2(model, columns)
     _check_columns(check, model, columns)
     if model.sink:
-        _warn(check, model, translated)
+        _warn(check, model)
 
 
 def _with_scd2(model: Model, columns: tuple[Column, ...]) -> tuple[Column, ...]:
@@ -228,11 +229,28 @@ def _check_columns(check: _Check, model: Model, columns: Sequence[Column]) -> No
                                        identifier=model.identifier and names.get(model.identifier.lower(), model.identifier))
 
 
-def _warn(check: _Check, model: Model, translated: Translated) -> None:
+def _unordered_limit(sql: str) -> int | None:
+    """The line, from 0, of a LIMIT in whose own SELECT no ORDER BY stands before it."""
+    text = NO_CODE.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), sql)
+    for limit in LIMIT.finditer(text):
+        depth, before = 0, []
+        for c in reversed(text[:limit.start()]):
+            depth += (c == ")") - (c == "(")
+            if depth < 0:
+                break
+            if not depth:
+                before.append(c)
+        if not re.search(r"\border\s+by\b", "".join(reversed(before)), re.I):
+            return text.count("\n", 0, limit.start())
+    return None
+
+
+def _warn(check: _Check, model: Model) -> None:
     if model.kind == "append" and not model.key:
         check.warnings.append(Problem(model.file, model.line("kind"), "append without @unique_key: equal content is sent once per copy"))
-    if not translated.ordered and LIMIT.search(model.sql):
-        check.warnings.append(Problem(model.file, model.sql_line, "LIMIT without ORDER BY: which rows are sent is not stable"))
+    limit = _unordered_limit(model.sql)
+    if limit is not None:
+        check.warnings.append(Problem(model.file, model.sql_line + limit, "LIMIT without ORDER BY: which rows are sent is not stable"))
 
 
 def _check_sink(check: _Check, model: Model) -> None:

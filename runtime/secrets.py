@@ -47,8 +47,8 @@ def from_file(path: Path) -> Secrets:
     """NAME=value lines; blank lines and # comments are skipped, quotes around a value are removed."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise ConfigError(f"the env file {path} cannot be read: {error.strerror}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the env file {path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     values = {}
     for number, line in enumerate(lines, 1):
         line = line.strip().removeprefix("export ")

@@ -1,4 +1,4 @@
--- @description: The busiest routes as a sheet that is replaced whole.
+-- @description: Flights and miles of each route, as a sheet that is replaced whole.
 -- @kind: table
 -- @sink: sheet
 SELECT origin, dest, count(*) AS flights, sum(distance) AS miles
