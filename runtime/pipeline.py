@@ -171,6 +171,10 @@ class Line:
             return Result(model, "unchanged", known.rows, version=known.version, own_from=known.version, fingerprint=print_,
                           columns=known.columns, sql=translated.spark_sql, inputs=tuple(inputs))
         frame, columns = self._frame(model)
+        if known and columns != known.columns and [c.name for c in columns] == [c.name for c in known.columns] and frame.isEmpty():
+            # a file without rows tells no types: what was delivered keeps its own, so that its deletes carry its values
+            columns = known.columns
+            frame = self.spark.createDataFrame([], ", ".join(f"`{c.name.replace('`', '``')}` {c.spark_type}" for c in columns))
         self.ledger.writable(model, self.spark)
         table = LakeTable(self.ledger.table_url(model.name))
         options = kinds.BuildOptions(confirmed_deletes=work.confirmed_deletes if work else None, full=bool(work and work.fresh))
