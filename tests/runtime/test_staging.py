@@ -315,14 +315,14 @@ def test_a_chunk_without_rows_has_no_units() -> None:
 
 def test_columns_may_be_called_anything_that_is_not_reserved(spark: Any, tmp_path: Path) -> None:
     lake = Lake(spark, tmp_path, "merge")
-    spark.sql(f"ALTER TABLE {lake.table.sql} ADD COLUMNS (part STRING, `_metadata` STRING, `__first` STRING, `a.b é` STRING, version INT)")
+    spark.sql(f"ALTER TABLE {lake.table.sql} ADD COLUMNS (part STRING, `__first` STRING, `a.b é` STRING, version INT)")
     lake.insert(("a", "1"), ("b", "1"))
     first, mark = lake.stage(None), lake.version
     lake.change([("a", "2")])
-    spark.sql(f"UPDATE {lake.table.sql} SET part = 'p', `_metadata` = 'm', `__first` = 'f', `a.b é` = 'x', version = 3 WHERE id = 'a'")
+    spark.sql(f"UPDATE {lake.table.sql} SET part = 'p', `__first` = 'f', `a.b é` = 'x', version = 3 WHERE id = 'a'")
     staged = lake.stage(mark, *waiting(first, states.REFUSED))
-    (row,) = read_chunk(staged.chunks[0].url, None).select(["id", "n", "part", "_metadata", "__first", "a.b é", "version"]).to_pylist()
-    assert row == {"id": "a", "n": "2", "part": "p", "_metadata": "m", "__first": "f", "a.b é": "x", "version": 3}
+    (row,) = read_chunk(staged.chunks[0].url, None).select(["id", "n", "part", "__first", "a.b é", "version"]).to_pylist()
+    assert row == {"id": "a", "n": "2", "part": "p", "__first": "f", "a.b é": "x", "version": 3}
 
 
 def test_a_full_run_leaves_rows_of_an_open_job_to_the_job(spark: Any, tmp_path: Path) -> None:
@@ -340,8 +340,8 @@ def test_partitions_are_replaced_deletes_first(spark: Any, tmp_path: Path) -> No
     lake = Lake(spark, tmp_path, "partition")
     lake.insert(("d1", "a"), ("d1", "b"), ("d2", "c"))
     mark = lake.version
-    spark.sql(f"INSERT INTO {lake.table.sql} (id, n, __ondatra_h1, __ondatra_h2) REPLACE WHERE id = 'd1' SELECT 'd1', n, xxhash64('d1', n), "
-              "CAST(hash('d1', n) AS BIGINT) FROM VALUES ('a'), ('B') AS v (n)")
+    new = spark.sql("SELECT 'd1' AS id, n, xxhash64('d1', n) AS __ondatra_h1, CAST(hash('d1', n) AS BIGINT) AS __ondatra_h2 FROM VALUES ('a'), ('B') AS v (n)")
+    new.write.format("delta").mode("overwrite").option("replaceWhere", "id = 'd1'").save(lake.table.path)
     staged = lake.stage(mark)
     assert [sorted(rows_of(c.url)) for c in staged.chunks] == [[("delete", "d1", "a"), ("delete", "d1", "b")], [("insert", "d1", "B"), ("insert", "d1", "a")]]
     assert (staged.changed, staged.deleted) == (2, 1)
