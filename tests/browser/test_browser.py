@@ -192,6 +192,7 @@ def test_the_records_window_filters_searches_and_closes(signed_in: Page, install
     assert "status=rejected" in signed_in.url
 
     signed_in.get_by_role("link", name="Clear").click()
+    expect(signed_in.locator(".list tbody tr")).to_have_count(25)
     signed_in.keyboard.press("/")
     signed_in.keyboard.type("N11")
     signed_in.keyboard.press("Enter")
