@@ -16,8 +16,8 @@ from runtime.model import Column
 
 ROW_ID, CHANGE_TYPE = "__ondatra_rowid", "__ondatra_change_type"
 CONTENT_HASH = "_content_hash"
-#: Columns of a chunk that no push function sees.
-DROPPED = ("__ondatra_key", "__ondatra_record")
+#: The engine's own columns: push functions see the row id and the change type, and no other of them.
+INTERNAL = "__ondatra_"
 #: Decimals with up to this many significant digits are exact as floats.
 EXACT_DIGITS = 15
 
@@ -26,7 +26,7 @@ def to_rows(table: pa.Table, columns: Sequence[Column] = ()) -> list[dict[str, A
     """The rows of a chunk: the SELECT's columns, then `_content_hash`, row id and change type."""
     types = {c.name: c.duckdb_type.upper() for c in columns}
     last = [n for n in (ROW_ID, CHANGE_TYPE) if n in table.column_names]
-    names = [n for n in table.column_names if n not in last and n not in DROPPED] + last
+    names = [n for n in table.column_names if not n.startswith(INTERNAL)] + last
     cells = [to_values(table.column(name), types.get(name, "")) for name in names]
     return [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)] if cells else [{} for _ in range(table.num_rows)]
 

@@ -112,3 +112,9 @@ def test_a_hundred_thousand_rows_take_less_than_two_seconds() -> None:
     began = time.process_time()
     assert len(to_rows(table)) == n
     assert time.process_time() - began < 2
+
+
+def test_a_row_has_no_columns_of_the_engine_but_its_id_and_change_type() -> None:
+    table = pa.table({"id": [1], "__ondatra_h1": [5], "__ondatra_again": [False], "__ondatra_rowid": [7], "__ondatra_change_type": ["insert"],
+                      "__ondatra_key": ["1"], "__ondatra_record": [True], "_content_hash": ["ab"]})
+    assert to_rows(table) == [{"id": 1, "_content_hash": "ab", "__ondatra_rowid": 7, "__ondatra_change_type": "insert"}]
