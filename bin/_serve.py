@@ -168,11 +168,13 @@ def destination(background: Background) -> str:
 
 
 def prepare() -> str:
-    """Database and first user. Returns the line about the login."""
+    """Database and first user. Returns the line about the login, printed at once: a password is shown only this time, whatever fails later."""
     with step("database"):
         told("migrate", "--verbosity", "0")
         told("check")
-    return told("first_user")
+    login = told("first_user")
+    print(f"  {login}", flush=True)
+    return login
 
 
 def sync(background: Background) -> str:
@@ -201,11 +203,11 @@ def once() -> int:
     with ExitStack() as stack:
         only_one(stack)
         stack.callback(background.stop)
-        login = prepare()
+        prepare()
         where = destination(background)
         status = sync(background)
         report()
-        print(f"\nThe destination at {where} ended with this command. bin/up serves it and the pages; {login}", flush=True)
+        print(f"\nThe destination at {where} ended with this command; bin/up serves it and the pages", flush=True)
     return 0 if status in ENDED else 1
 
 

@@ -34,8 +34,9 @@ def told(sync: Sync, run: Run, url: str) -> list[str]:
         lines.append(f"    {run.status}: {run.error}")
     groups = MessageGroup.objects.filter(run=run).order_by("-rows", "pk")
     for group in groups[:REASONS]:
-        lines.append(f"    {group.rows:>7,} {group.status}: {group.pattern}")
+        lines.append(f"    {group.rows:>7,} {group.status}: {group.sample_message.splitlines()[0]} ({group.sample_identifier})")
     if (more := groups.count() - REASONS) > 0:
         lines.append(f"            and {more} other reasons")
-    lines.append(f"    {url}/runs/{run.pk}/records/" if url else f"    python manage.py records {run.pk} --status rejected")
+    only = " --status rejected" if run.rejected else ""
+    lines.append(f"    {url}/runs/{run.pk}/records/" if url else f"    .venv/bin/python manage.py records {run.pk}{only}")
     return lines
