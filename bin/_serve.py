@@ -220,7 +220,7 @@ def serve() -> int:
         redis(background)
         where = destination(background)
         port = free_port(int(os.environ.get("ONDATRA_WEB_PORT") or WEB_PORT), "the pages")
-        os.environ |= {"ONDATRA_WEB_HOST": HOST, "ONDATRA_WEB_PORT": str(port)}
+        os.environ |= {"ONDATRA_WEB_HOST": HOST, "ONDATRA_WEB_PORT": str(port), "DJANGO_SETTINGS_MODULE": "ondatra_web.settings"}
         manager = Manager()
         for name, command in parse_procfile((ROOT / "Procfile").read_text()).processes.items():
             manager.add_process(name, command, cwd=str(ROOT), env=dict(os.environ))
