@@ -171,8 +171,7 @@ def prepare() -> str:
     """Database and first user. Returns the line about the login, printed at once: a password is shown only this time, whatever fails later."""
     with step("database"):
         told("migrate", "--verbosity", "0")
-        told("check")
-    login = told("first_user")
+        login = told("first_user")          # makes the system checks, too
     print(f"  {login}", flush=True)
     return login
 
