@@ -16,7 +16,7 @@ from ondatra_web import facts, limits, outbox, projects
 from ondatra_web.dry_runs import DryLedger
 from ondatra_web.ledger import DatabaseLedger, set_step
 from ondatra_web.models import Answer, Delivery, ModelState, Run, Sync, Workspace
-from runtime import deliver, pipeline, spark, tracking
+from runtime import deliver, faults, pipeline, spark, tracking
 from runtime.analyse import with_spark
 from runtime.deliver import DeliveryRun
 from runtime.errors import LeaseLost
@@ -187,6 +187,7 @@ def finish(walk: Walk, name: str, run: Run) -> None:
             sync.finalize_due, sync.finalize_counts = True, [run.succeeded, run.rejected]
             sync.save(update_fields=["finalize_due", "finalize_counts"])
     if clean and sync.finalize_due:
+        faults.point("before_finalize")
         set_step(run.pk, "finish")
         _finalize(walk, name, run, sync)
     close(run)

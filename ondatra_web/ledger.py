@@ -15,7 +15,7 @@ from django.utils import timezone
 from ondatra_web import outbox, workers
 from ondatra_web.models import Chunk, Delivery, ModelState, Run, RunLog, Sync, Worker, Workspace
 from ondatra_web.outbox import columns_of
-from runtime import staging, states, tracking
+from runtime import faults, staging, states, tracking
 from runtime.deliver import unit_starts
 from runtime.errors import HeldError, StoreError
 from runtime.model import Model
@@ -150,12 +150,14 @@ class DatabaseLedger:
         except StoreError as error:             # a store that is down stops no delivery; the next build records the invalid rows
             store_is_down = True
             RunLog.objects.create(run=run, level="warning", text=f"the files of this run wait: {error}")
+        faults.point("before_mark")
         with transaction.atomic():
             self.move(run, result, staged, work, invalid_files)
             self.remember(result)
             if store_is_down:
                 Sync.objects.filter(pk=run.sync_id).update(invalid_digest="")
                 ModelState.objects.filter(workspace=self.workspace, name=result.model.name).update(fingerprint="")
+        faults.point("after_mark")
 
     def move(self, run: Run, result: Result, staged: Staged | None, work: SyncWork, invalid_files: Sequence[tracking.WrittenFile] = ()) -> None:
         """Should be called in a transaction: chunks, deliveries, counts and the mark become true together."""

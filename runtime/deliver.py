@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from runtime import answers as codes
-from runtime import states, tracking, values
+from runtime import faults, states, tracking, values
 from runtime.answers import Answers, Entry
 from runtime.errors import Cancelled, StoreError
 from runtime.masks import Masker
@@ -126,6 +126,7 @@ class _Delivery:
                 self._push_all(recorder)
             finally:
                 recorder.close()
+            faults.point("after_answers")
         self.close()
         return self.progress
 
@@ -315,12 +316,14 @@ class _Delivery:
         digest = self.claim.sealed_digest or self._digest()
         if not self.claim.sealed_digest:
             self.outbox.seal(self.claim, digest)
+            faults.point("after_seal")
         closing = Closing(states=self._new_states(dead=dead), runs_failed=runs_failed, counts=self._counts(), log=self.log,
                           push_ms=int(self.push_seconds * 1000), http_ms=int(self.http_seconds * 1000))
         try:
             closing = replace(closing, **self._write(digest))
         except StoreError as error:             # never the end of a delivery: the answers stay until the store is back
             closing = replace(closing, files_pending=True, log=[*self.log, ("warning", f"the record files wait: {error}")])
+        faults.point("after_files")
         self.outbox.close(self.claim, closing)
 
     def _write(self, digest: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from runtime import plan, sources
+from runtime import faults, plan, sources
 from runtime.errors import BuildError, Cancelled, HeldError, LeaseLost
 from runtime.model import Column, Model
 from runtime.project import Project
@@ -141,6 +141,7 @@ class Line:
         try:
             self.ledger.step(work, "build")
             result = self._build(model, work)
+            faults.point("after_commit")
             self.ledger.step(work, "changes")
             self.ledger.staged(work, result, self._stage(work, result))
             return result

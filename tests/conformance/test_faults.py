@@ -1,0 +1,31 @@
+"""Our own: the crash table of the design, each row proven by a real process that dies at that point."""
+import pytest
+from pushing import PUSH, SYNC, contacts, counts, sent, table
+
+THREE = [(1, "a@x"), (2, "b@x"), (3, "c@x")]
+FINALIZE = PUSH + """
+def finalize(succeeded, failed):
+    http.post("/done", json=[succeeded, failed])
+"""
+#: point -> what the next run sends, and its counts
+NOTHING_SENT = ([("insert", i, e) for i, e in THREE], counts(source=3, unchanged=3, carried=3, planned=3, succeeded=3))
+ALL_ANSWERED = ([], counts(source=3, unchanged=3))
+AFTER = {"after_commit": NOTHING_SENT, "before_mark": NOTHING_SENT, "after_mark": NOTHING_SENT, "after_answers": ALL_ANSWERED,
+         "after_seal": ALL_ANSWERED, "after_files": ALL_ANSWERED, "before_finalize": ALL_ANSWERED}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", AFTER)
+def test_a_process_that_dies_at_any_point_loses_nothing_and_sends_no_answered_row_again(case, point):
+    contacts(case, *THREE, text=FINALIZE)
+    process = case.spawn(env={"ONDATRA_FAULT": point})
+    assert process.process.wait(timeout=240) == -9
+    case.dest.clear()
+    result = case.run()
+    rows, expected = AFTER[point]
+    assert (result.exit, sent(case), result.counts(SYNC)) == (0, rows, expected)
+    assert [c.json for c in case.dest.calls if c.path == "/done"] == [[3, 0]]
+    folder = case.run_folder(SYNC).parent
+    import pyarrow.parquet as pq
+    found = [row for p in sorted(folder.glob("*/*.parquet")) for row in pq.read_table(p, partitioning=None).to_pylist()]
+    assert table(found, "identifier", "status") == [("1", "succeeded"), ("2", "succeeded"), ("3", "succeeded")]
