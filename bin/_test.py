@@ -14,7 +14,8 @@ def main() -> int:
     set_up("requirements-test.lock")
     step("Chromium", chromium_ready)
     step("PostgreSQL", postgres_ready)
-    environment = {**os.environ, "SPARK_DRIVER_MEMORY": "4g", "ONDATRA_JARS_DIR": str(JARS), "PATH": f"{VENV / 'bin'}{os.pathsep}{os.environ['PATH']}", "PYTHONUNBUFFERED": "1"}
+    environment = {**os.environ, "SPARK_DRIVER_MEMORY": "4g", "ONDATRA_JARS_DIR": str(JARS),
+                   "PATH": f"{VENV / 'bin'}{os.pathsep}{os.environ['PATH']}", "PYTHONUNBUFFERED": "1"}
     for name in ("ONDATRA_DATA_DIR", "DATABASE_URL", "REDIS_URL"):      # the tests make their own
         environment.pop(name, None)
     failed = []

@@ -16,7 +16,7 @@ from ondatra_web import outbox, workers
 from ondatra_web.models import Chunk, Delivery, ModelState, Run, RunLog, Sync, Worker, Workspace
 from ondatra_web.outbox import columns_of
 from runtime import faults, staging, states, tracking
-from runtime.deliver import unit_starts
+from runtime.calls import unit_starts
 from runtime.errors import HeldError, StoreError
 from runtime.model import Model
 from runtime.pipeline import Remembered, Result, SyncWork

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
@@ -425,7 +424,3 @@ class RateLimitHit(models.Model):
     def __str__(self) -> str:
         return self.key
 
-
-def user_label(user: AbstractBaseUser | None) -> str:
-    """How a person is called on a page."""
-    return user.get_username() if user else ""

@@ -20,6 +20,7 @@ import pyarrow as pa
 from runtime import answers as codes
 from runtime import faults, states, tracking, values
 from runtime.answers import Answers, Entry
+from runtime.calls import cut_calls, unit_starts
 from runtime.errors import Cancelled, StoreError
 from runtime.masks import Masker
 from runtime.model import Model
@@ -30,7 +31,6 @@ from runtime.staging import read_chunk
 from runtime.store import Store
 from runtime.tracking import RunInfo
 
-KEYED_UNITS = ("merge", "tracked", "scd2")
 #: A job is asked for the first time after so many seconds, or after poll_interval if that is shorter.
 FIRST_POLL = 1.0
 #: Calls without a failure that are kept of each chunk under `api_calls: all`.
@@ -56,31 +56,6 @@ class Progress:
 
     stopped: str = ""
     cancelled: bool = False
-
-
-def unit_starts(table: pa.Table, kind: str) -> np.ndarray[Any, Any]:
-    """The first row of each unit; rows of a unit stand together."""
-    n = table.num_rows
-    if kind not in KEYED_UNITS or n == 0:
-        return np.arange(n)
-    keys = table.column("__ondatra_key").combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
-    return np.concatenate(([0], np.flatnonzero(keys[1:] != keys[:-1]) + 1))
-
-
-def cut_calls(starts: np.ndarray[Any, Any], n: int, wanted: np.ndarray[Any, Any], batch_size: int) -> Iterator[list[int]]:
-    """Calls as lists of units; one that does not fit goes into the next call, one that is larger goes alone."""
-    ends = np.append(starts[1:], n)
-    call: list[int] = []
-    rows = 0
-    for unit in np.flatnonzero(wanted):
-        size = int(ends[unit] - starts[unit])
-        if call and rows + size > batch_size:
-            yield call
-            call, rows = [], 0
-        call.append(int(unit))
-        rows += size
-    if call:
-        yield call
 
 
 def deliver(claim: Claim, run: DeliveryRun, outbox: Outbox) -> Progress:
