@@ -156,10 +156,15 @@ def _part(kind: Column, has_new: Column, carried: Column, waits: Column) -> Colu
 
 
 def _with_repeated(rows: DataFrame, shape: Shape) -> DataFrame:
-    """Without a key a row's key is its content: a delete is no record if the same content is inserted again."""
+    """Without a key a row's key is its content: a delete is no record if the same content is inserted again.
+
+    A partition is replaced, never only removed: what stands in it now is told, its old rows accompany.
+    """
     from pyspark.sql import functions as F
 
-    if shape.kind not in ("table", "partition"):
+    if shape.kind == "partition":
+        return rows.withColumn(RECORD, F.col(RECORD) & (F.col(CHANGE_TYPE) != "delete"))
+    if shape.kind != "table":
         return rows
     new = rows.filter(F.col(CHANGE_TYPE) == "insert").select(F.col(H1).alias("__ondatra_r1"), F.col(H2).alias("__ondatra_r2")).distinct()
     is_same = (F.col(CHANGE_TYPE) == "delete") & (F.col(H1) == F.col("__ondatra_r1")) & (F.col(H2) == F.col("__ondatra_r2"))
@@ -180,7 +185,7 @@ def direct(rows: DataFrame, shape: Shape, types: Sequence[str], *, carried: bool
     made = rows.withColumn("__ondatra_has_new", has_new).withColumns({
         RECORD: (kind != "update_preimage") & ~((kind == "delete") & F.col("__ondatra_has_new")), PART: part})
     made = made.select(*map(quoted, shape.names), *CARRIED_ALONG, PART)
-    return _with_repeated(made, shape) if one is None else made
+    return _with_repeated(made, shape) if one is None or shape.kind == "partition" else made
 
 
 def again(composed: DataFrame | None, blocked: DataFrame | None, current: DataFrame, shape: Shape) -> DataFrame:
