@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from runtime import faults, plan, sources
 from runtime.errors import BuildError, Cancelled, HeldError, LeaseLost
+from runtime.lake import quoted
 from runtime.model import Column, Model
 from runtime.project import Project
 
@@ -176,6 +177,7 @@ class Line:
             # a file without rows tells no types: what was delivered keeps its own, so that its deletes carry its values
             columns = known.columns
             frame = self.spark.createDataFrame([], ", ".join(f"`{c.name.replace('`', '``')}` {c.spark_type}" for c in columns))
+        frame = stored(frame, columns)
         self.ledger.writable(model, self.spark)
         table = LakeTable(self.ledger.table_url(model.name))
         options = kinds.BuildOptions(confirmed_deletes=work.confirmed_deletes if work else None, full=bool(work and work.fresh))
@@ -200,7 +202,7 @@ class Line:
         for name in self.project.inputs[model.name]:
             result = self.results[name]
             table = LakeTable(self.ledger.table_url(name)).read(self.spark, result.version)
-            table.select(*[f"`{c.name.replace('`', '``')}`" for c in result.columns]).createOrReplaceTempView(name.replace(".", "__"))
+            table.selectExpr(*map(read_back, result.columns)).createOrReplaceTempView(name.replace(".", "__"))
         for file in translated.files:
             sources.open_file(self.spark, file).createOrReplaceTempView(file.view)
         frame = self.spark.sql(translated.spark_sql)
@@ -220,6 +222,18 @@ class Line:
             model=result.model, table=LakeTable(self.ledger.table_url(result.model.name)), mark=self.ledger.mark(work, result),
             version=result.version, own_from=result.own_from if result.own_from is not None else -1,
             waiting=work.waiting, out_url=work.out_url, full=work.full, columns=result.columns))
+
+
+def stored(frame: DataFrame, columns: tuple[Column, ...]) -> DataFrame:
+    """The frame as Delta can hold it: it has no type for a time of day, which therefore lies there as text."""
+    if not any(c.duckdb_type == "TIME" for c in columns):
+        return frame
+    return frame.selectExpr(*[f"CAST({quoted(c.name)} AS STRING) AS {quoted(c.name)}" if c.duckdb_type == "TIME" else quoted(c.name) for c in columns])
+
+
+def read_back(column: Column) -> str:
+    """A stored column as the model that reads it sees it."""
+    return f"CAST({quoted(column.name)} AS {column.spark_type}) AS {quoted(column.name)}" if column.duckdb_type == "TIME" else quoted(column.name)
 
 
 def reason(error: BaseException) -> str:

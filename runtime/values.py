@@ -42,6 +42,8 @@ def payload(row: Mapping[str, Any], columns: Sequence[Column]) -> str:
 
 def to_values(column: pa.ChunkedArray | pa.Array, duckdb_type: str = "") -> list[Any]:
     """The values of one column as push() gets them."""
+    if duckdb_type == "TIME" and pa.types.is_string(column.type):
+        return [_time_text(v) for v in column.to_pylist()]
     if isinstance(column, pa.ChunkedArray):
         if column.num_chunks > 1:
             return [value for chunk in column.chunks for value in to_values(chunk, duckdb_type)]
@@ -174,6 +176,14 @@ def _maps(column: pa.Array, duckdb_type: str) -> list[Any]:
     items = to_values(column.items.slice(first, length), duckdb_type)
     return _without_nulls([dict(zip(keys[a - first:b - first], items[a - first:b - first], strict=True))
                            for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)], column)
+
+
+def _time_text(text: str | None) -> str | None:
+    """A time of day that the lake holds as text: microseconds only if there are any, then all six digits."""
+    if text is None or "." not in text:
+        return text
+    whole, _, part = text.partition(".")
+    return f"{whole}.{part:0<6}"
 
 
 def _key(value: Any) -> str:

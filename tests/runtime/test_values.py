@@ -118,3 +118,7 @@ def test_a_row_has_no_columns_of_the_engine_but_its_id_and_change_type() -> None
     table = pa.table({"id": [1], "__ondatra_h1": [5], "__ondatra_again": [False], "__ondatra_rowid": [7], "__ondatra_change_type": ["insert"],
                       "__ondatra_key": ["1"], "__ondatra_record": [True], "_content_hash": ["ab"]})
     assert to_rows(table) == [{"id": 1, "_content_hash": "ab", "__ondatra_rowid": 7, "__ondatra_change_type": "insert"}]
+
+
+def test_a_time_of_day_that_is_stored_as_text_has_six_digits_or_none() -> None:
+    assert to_values(pa.chunked_array([["08:09:10", "23:59:59.5", None]]), "TIME") == ["08:09:10", "23:59:59.500000", None]
