@@ -123,6 +123,13 @@ def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[s
     return {**browser_type_launch_args, "executable_path": found, "args": flags}
 
 
+def pytest_configure() -> None:
+    """Passwords of tests need no million rounds."""
+    from django.conf import settings
+
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
 def not_yet() -> dict[str, str]:
     """Cases of the suite that the product does not satisfy yet: node id -> reason, from a list that people read."""
     lines = (CONFORMANCE / "not_yet.txt").read_text(encoding="utf-8").splitlines()
