@@ -28,7 +28,7 @@ def main() -> int:
                 failed.append(name)
                 print(ended.stdout[-6000:], ended.stderr[-2000:], flush=True)
     # one process, the conformance suite last: one Spark session serves everything, and one summary line closes it
-    if subprocess.run(["pytest", *(sys.argv[1:] or ["--durations=15"])], cwd=ROOT, env=environment, check=False).returncode:
+    if subprocess.run(["pytest", *(sys.argv[1:] or ["--durations=15"])], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, check=False).returncode:
         failed.append("tests")
     if failed and failed != ["tests"]:
         print("failed: " + ", ".join(failed), file=sys.stderr, flush=True)
