@@ -137,6 +137,12 @@ def not_yet() -> dict[str, str]:
     return {node.strip(): reason.strip() for node, _, reason in pairs}
 
 
+def _waits(item: pytest.Item, waiting: dict[str, str]) -> bool:
+    """Whether the list names the case, or its file or folder."""
+    name = item.nodeid.partition("[")[0].removeprefix("tests/")
+    return any(name in (node, f"conformance/{node}") or name.startswith((f"{node}::", f"{node}/", f"conformance/{node}::")) for node in waiting)
+
+
 def _rank(item: pytest.Item) -> int:
     names = set(getattr(item, "fixturenames", ()))
     if item.path.is_relative_to(CONFORMANCE):
@@ -148,7 +154,7 @@ def _rank(item: pytest.Item) -> int:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     waiting = not_yet()
-    left_out = [item for item in items if item.path.is_relative_to(CONFORMANCE) and item.nodeid.removeprefix("tests/conformance/").partition("[")[0] in waiting]
+    left_out = [item for item in items if _waits(item, waiting)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
     items[:] = sorted((item for item in items if item not in left_out), key=_rank)
