@@ -11,11 +11,12 @@ from .types import Type, as_decimal, name_quoted, spark_type
 
 @dataclass(frozen=True)
 class E:
-    """An expression as Spark text with its DuckDB type. `months`, `days`, `micros` are an INTERVAL's parts."""
+    """An expression as Spark text with its DuckDB type. `interval` are an INTERVAL's parts; `printed` JSON stands as DuckDB prints it."""
 
     text: str
     type: Type
     interval: tuple[tuple[str, str], ...] = ()
+    printed: bool = False
 
 
 _NUMBER = "^[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?$"
@@ -27,7 +28,7 @@ _CLOCK = "[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?"
 def cast(e: E, to: Type, try_: bool = False, where: int | None = None) -> E:
     """The value as `to`; refused where Spark could not give DuckDB's value."""
     if e.type == to or (e.type.name, to.name) in (("JSON", "VARCHAR"), ("UUID", "VARCHAR")):
-        return E(e.text, to)
+        return E(e.text, to, printed=e.printed)
     spark = spark_type(to)
     word = "try_cast" if try_ else "CAST"
     text = _cast(e, to, spark, word, try_)

@@ -113,7 +113,8 @@ class Expressions:
             raise Refused(f"this constant: {error.message.splitlines()[0]}", where(node), hint=False) from None
         if any(t.name == "TIMESTAMPTZ" for t in kind.args):
             raise Refused(f"a constant of type {kind}", where(node))
-        return E(texts.literal(value, kind), kind)
+        printed = kind.name == "JSON" and value is not None and self.scope.gate.run("SELECT json(?)", value)[0][0] == value
+        return E(texts.literal(value, kind), kind, printed=printed)
 
     def interval_parts(self, node: Node, select: Node) -> tuple[tuple[str, str], ...]:
         inner = self.scope.gate.text({**select, "select_list": [{**node, "alias": "v"}]})
@@ -246,7 +247,8 @@ class Expressions:
             return E(f"({self.write(items[0]).text} IS {'NOT ' if 'NOT' in kind else ''}NULL)", BOOLEAN)
         if kind == "OPERATOR_COALESCE":
             to = self.type(node)
-            return E("coalesce(" + ", ".join(self.cast(self.write(c), to, c).text for c in items) + ")", to)
+            found = [self.cast(self.write(c), to, c) for c in items]
+            return E("coalesce(" + ", ".join(e.text for e in found) + ")", to, printed=all(e.printed for e in found))
         if kind in ("COMPARE_IN", "COMPARE_NOT_IN"):
             return self.within(node, items, kind)
         if kind == "OPERATOR_TRY":

@@ -102,11 +102,11 @@ def json_string(text: str) -> str:
     return f"regexp_replace(to_json(array({text})), '^\\\\[|\\\\]$', '')"
 
 
-def json_piece(text: str, kind: Type, depth: int = 0) -> str:
-    """DuckDB's JSON text of a value; never NULL."""
+def json_piece(text: str, kind: Type, depth: int = 0, printed: bool = False) -> str:
+    """DuckDB's JSON text of a value; never NULL. `printed` says that JSON inside it needs no printing anew."""
     name, item = kind.name, f"j{depth}"
     if name == "JSON":
-        return f"coalesce({text}, 'null')"
+        return f"coalesce({text if printed else reprinted(text)}, 'null')"
     if name == "NULL":
         return "'null'"
     if name in ("VARCHAR", "UUID", "ENUM"):
@@ -122,15 +122,15 @@ def json_piece(text: str, kind: Type, depth: int = 0) -> str:
     if name == "TIMESTAMPTZ":
         return f"coalesce(concat('\"', CAST({text} AS STRING), '+00\"'), 'null')"
     if name == "LIST":
-        return f"coalesce(concat('[', array_join(transform({text}, {item} -> {json_piece(item, kind.element, depth + 1)}), ','), ']'), 'null')"
+        return f"coalesce(concat('[', array_join(transform({text}, {item} -> {json_piece(item, kind.element, depth + 1, printed)}), ','), ']'), 'null')"
     if name == "MAP":
         key = json_string(f"{item}.key") if kind.args[0].name == "VARCHAR" else json_string(f"CAST({item}.key AS STRING)")
         if kind.args[0].letter not in "sib":
             raise Refused(f"JSON of a {kind}")
-        entry = f"concat({key}, ':', {json_piece(item + '.value', kind.args[1], depth + 1)})"
+        entry = f"concat({key}, ':', {json_piece(item + '.value', kind.args[1], depth + 1, printed)})"
         return f"coalesce(concat('{BRACE['{']}', array_join(transform(map_entries({text}), {item} -> {entry}), ','), '{BRACE['}']}'), 'null')"
     if name == "STRUCT" and all(kind.fields):
-        body = json_struct([(n, json_piece(f"{item}.{name_quoted(n)}", t, depth + 1)) for n, t in zip(kind.fields, kind.args, strict=True)])
+        body = json_struct([(n, json_piece(f"{item}.{name_quoted(n)}", t, depth + 1, printed)) for n, t in zip(kind.fields, kind.args, strict=True)])
         return bound(text, item, f"CASE WHEN {item} IS NULL THEN 'null' ELSE {body} END")
     raise Refused(f"JSON of a {kind}")
 
@@ -143,6 +143,29 @@ def json_struct(pairs: list[tuple[str, str]]) -> str:
     for i, (name, piece) in enumerate(pairs):
         out += [string(("," if i else "{") + json.dumps(name, ensure_ascii=False) + ":"), piece]
     return "concat(" + ", ".join([*out, string("}")]) + ")"
+
+
+_JSON_TOKEN = string('"[^"\\\\]*+(?:\\\\.[^"\\\\]*+)*+"|-?[0-9][0-9.]*(?:E-?[0-9]+)?|[^"0-9-]+|-')
+_JSON_DOUBLE = string("^-?[0-9]+([.][0-9]+(E-?[0-9]+)?|E-?[0-9]+)$")
+_JSON_LONG = string("[0-9]E-?[0-9]|[0-9.]{17}")
+
+
+def json_values(text: str, path: str = "") -> str:
+    """The JSON text at a path, as Spark prints it. Spark gives one match without quotes and two as an array with them: so two are made, and half is taken."""
+    twice = f"get_json_object(concat('[', jv, ',', jv, ']'), {string('$[*]' + path)})"
+    return bound(bound(text, "jv", f"CASE WHEN jv IS NOT NULL THEN {twice} END"), "jr", "substring(jr, 2, CAST((length(jr) - 3) / 2 AS INT))")
+
+
+def json_doubles(text: str) -> str:
+    """JSON text with its doubles as DuckDB prints them: long ones and those with an exponent differ."""
+    number = double_json("CAST(jt AS DOUBLE)").replace("dv", "jd")
+    tokens = f"transform(regexp_extract_all(jp, {_JSON_TOKEN}, 0), jt -> CASE WHEN jt RLIKE {_JSON_DOUBLE} THEN {number} ELSE jt END)"
+    return bound(text, "jp", f"CASE WHEN jp RLIKE {_JSON_LONG} THEN array_join({tokens}, '') ELSE jp END")
+
+
+def reprinted(text: str) -> str:
+    """JSON text as DuckDB prints it when it puts it into other JSON: without blanks, 1e3 as 1000.0."""
+    return json_doubles(json_values(text))
 
 
 def decimal_double(text: str, kind: Type) -> str:

@@ -235,7 +235,7 @@ def histogram(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> 
 def json_group_array(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> str:
     from ..texts import json_piece
 
-    return f"nullif(concat('[', array_join(collect_list({json_piece(found[0].text, found[0].type)}){{F}}, ','), ']'), '[]')"
+    return f"nullif(concat('[', array_join(collect_list({json_piece(found[0].text, found[0].type, printed=found[0].printed)}){{F}}, ','), ']'), '[]')"
 
 
 @aggregate_writer("json_group_object")
@@ -244,5 +244,5 @@ def json_group_object(w: Expressions, found: list[E], nodes: list[Node], node: N
 
     if found[0].type.letter not in "sib":
         raise refuse(node, found)
-    entry = f"concat({json_string(w.cast(found[0], VARCHAR, nodes[0]).text)}, ':', {json_piece(found[1].text, found[1].type)})"
+    entry = f"concat({json_string(w.cast(found[0], VARCHAR, nodes[0]).text)}, ':', {json_piece(found[1].text, found[1].type, printed=found[1].printed)})"
     return f"nullif(concat('\\u007b', array_join(collect_list({entry}){{F}}, ','), '\\u007d'), '\\u007b\\u007d')"

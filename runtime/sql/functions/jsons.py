@@ -9,7 +9,7 @@ from ..casts import E, valid_json
 from ..gate import Node
 from ..model import Refused
 from ..scope import where
-from ..texts import bound, double_json, json_piece, json_string, json_struct, string
+from ..texts import bound, json_doubles, json_piece, json_string, json_struct, json_values, string
 from ..types import BOOLEAN, JSON, VARCHAR
 from .registry import writer
 
@@ -23,10 +23,13 @@ def piece(w: Expressions, node: Node) -> str:
         return json_struct([(a["name"], piece(w, a["expression"])) for a in node["arguments"]])
     if node["class"] == "FUNCTION" and node["function_name"] == "list_value" and not w.is_constant(node):
         kind = w.type(node).element
-        items = [json_piece(w.cast(w.write(a["expression"]), kind, a["expression"]).text, kind) for a in node["arguments"]]
+        items = [item_piece(w.cast(w.write(a["expression"]), kind, a["expression"])) for a in node["arguments"]]
         return "concat('[', " + ", ',', ".join(items) + ", ']')"
-    e = w.write(node)
-    return json_piece(e.text, e.type)
+    return item_piece(w.write(node))
+
+
+def item_piece(e: E) -> str:
+    return json_piece(e.text, e.type, printed=e.printed)
 
 
 @writer("json_object")
@@ -47,21 +50,22 @@ def json_object(w: Expressions, arguments: list[Node], node: Node) -> E | None:
                 raise Refused(f"a key of json_object() of type {key_text.type}", where(node))
             parts += [string(head), json_string(key_text.text), "':'"]
         parts.append(piece(w, arguments[i + 1]))
-    return E("concat(" + ", ".join([*parts, string("}")]) + ")" if parts else string("{}"), JSON)
+    return E("concat(" + ", ".join([*parts, string("}")]) + ")" if parts else string("{}"), JSON, printed=True)
 
 
 @writer("json_array")
 def json_array(w: Expressions, arguments: list[Node], node: Node) -> E | None:
-    return E("concat('[', " + ", ',', ".join(piece(w, a) for a in arguments) + ", ']')" if arguments else "'[]'", JSON)
+    return E("concat('[', " + ", ',', ".join(piece(w, a) for a in arguments) + ", ']')" if arguments else "'[]'", JSON, printed=True)
 
 
 @writer("to_json", "row_to_json", "array_to_json", "json_quote")
 def to_json(w: Expressions, arguments: list[Node], node: Node) -> E | None:
-    e = w.type(arguments[0])
     text = piece(w, arguments[0])
     if arguments[0]["class"] == "FUNCTION" and arguments[0]["function_name"] in ("struct_pack", "list_value"):
-        return E(text, JSON)
-    return E(f"nullif({text}, 'null')" if e.name != "JSON" else w.write(arguments[0]).text, JSON)
+        return E(text, JSON, printed=True)
+    if w.type(arguments[0]) == JSON:
+        return E(f"CASE WHEN {w.write(arguments[0]).text} IS NOT NULL THEN {text} END", JSON, printed=True)
+    return E(f"nullif({text}, 'null')", JSON, printed=True)
 
 
 def path(w: Expressions, node: Node) -> str:
@@ -81,22 +85,17 @@ def path(w: Expressions, node: Node) -> str:
 
 
 def extracted(w: Expressions, e: E, at: Node, node: Node, as_text: bool) -> E:
-    """Spark gives one match without quotes and two as an array with them: so two are made, and half of it is the JSON text."""
+    """The value at a path: as JSON, or as text without quotes."""
     if e.type.letter != "s":
         raise Refused(f"-> of a value of type {e.type}", where(node))
     steps = path(w, at)[1:]
-    if e.type.name == "VARCHAR":
-        e = E(valid_json(e.text, False), JSON)
-    twice = f"get_json_object(concat('[', jv, ',', jv, ']'), {string('$[*]' + steps)})"
-    raw = bound(e.text, "jv", f"CASE WHEN jv IS NOT NULL THEN {twice} END")
-    half = "substring(jr, 2, CAST((length(jr) - 3) / 2 AS INT))"
-    number = f"CASE WHEN jh RLIKE '^-?[0-9.]+([eE][-+]?[0-9]+)?$' AND jh RLIKE '[.eE]' THEN {double_json('CAST(jh AS DOUBLE)').replace('dv', 'jd')} ELSE @@ END"
+    text = valid_json(e.text, False) if e.type.name == "VARCHAR" else e.text
+    found = json_values(text, steps)
     if as_text:
-        inner = number.replace("@@", "CASE WHEN jh = 'null' THEN NULL WHEN startswith(jh, '\"') THEN get_json_object(concat('[', jh, ']'), '$[0]') ELSE jh END")
-        return E(bound(bound(raw, "jr", half), "jh", inner), VARCHAR)
-    found = bound(bound(raw, "jr", half), "jh", number.replace("@@", "jh"))
-    null = bound(e.text, "jv", f"CASE WHEN is_variant_null(try_variant_get(try_parse_json(jv), {string('$' + steps)}, 'variant')) THEN 'null' END")
-    return E(f"coalesce({found}, {null})", JSON)  # a JSON null is a value, a missing key is none
+        plain = "CASE WHEN jh = 'null' THEN NULL WHEN startswith(jh, '\"') THEN get_json_object(concat('[', jh, ']'), '$[0]') ELSE @ END"
+        return E(bound(found, "jh", plain.replace("@", json_doubles("jh"))), VARCHAR)
+    null = bound(text, "jv", f"CASE WHEN is_variant_null(try_variant_get(try_parse_json(jv), {string('$' + steps)}, 'variant')) THEN 'null' END")
+    return E(f"coalesce({json_doubles(found)}, {null})", JSON, printed=True)  # a JSON null is a value, a missing key is none
 
 
 @writer("->", "json_extract")

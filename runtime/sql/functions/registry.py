@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .. import texts
@@ -204,7 +205,9 @@ def aggregate(w: Expressions, name: str, arguments: list[Node], node: Node, over
         raise Refused(f"{name}(… ORDER BY …)", where(node))
     distinct = "DISTINCT " if node.get("distinct") else ""
     text = text.replace("{F}", tail + over).replace("{N}", f"{tail} RESPECT NULLS{over}").replace("{D}", distinct).replace("{O}", "")
-    return result(w, text, node)
+    made = result(w, text, node)
+    keeps = name in ("list", "array_agg", "first", "last", "any_value", "arg_max", "max_by", "arg_min", "min_by") and found[0].printed
+    return replace(made, printed=True) if keeps or name in ("json_group_array", "json_group_object") else made
 
 
 ORDER_FREE = dict.fromkeys(("sum", "count", "min", "max", "avg", "bool_and", "bool_or", "count_if"), True)
