@@ -55,6 +55,19 @@ def path_of(url: str) -> str:
 
 
 @dataclass(frozen=True)
+class Differences:
+    """Columns by what becomes of them. A type that is no widening is replaced: dropped and added anew."""
+
+    widened: tuple[str, ...]
+    replaced: tuple[str, ...]
+    gone: tuple[str, ...]
+    new: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.widened or self.replaced or self.gone or self.new)
+
+
+@dataclass(frozen=True)
 class LakeTable:
     """The table at `url`; its version numbers are Delta's."""
 
@@ -88,11 +101,9 @@ class LakeTable:
         assert row is not None
         return int(row["version"])
 
-    def is_small(self, most: int = 4_000_000) -> bool:
-        """Whether the files of a local table, old ones included, are few bytes together."""
-        if not self.is_local:
-            return False
-        return sum(f.stat().st_size for f in Path(self.path).glob("*.parquet")) < most
+    def size(self) -> int:
+        """Bytes of the files of a local table, old ones included; of another's nothing is known, so it counts as large."""
+        return sum(f.stat().st_size for f in Path(self.path).glob("*.parquet")) if self.is_local else 1 << 33
 
     def is_new(self, spark: SparkSession) -> bool:
         """Whether version 0, if that is the newest, was made without rows; the clone of a table has its rows from the start."""
@@ -110,9 +121,9 @@ class LakeTable:
 
     def remove(self, spark: SparkSession) -> None:
         """The table and its history are gone."""
+        place, system = _place(spark, self.path)
+        system.delete(place, True)
         jvm: Any = spark._jvm
-        place = jvm.org.apache.hadoop.fs.Path(self.path)
-        place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).delete(place, True)
         jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
     def read(self, spark: SparkSession, version: int | None = None) -> DataFrame:
@@ -129,48 +140,75 @@ class LakeTable:
 
     # the schema
 
-    def evolve(self, spark: SparkSession, wanted: Mapping[str, DataType], own: Sequence[str]) -> list[str]:
-        """Brings the columns to these, as commits of their own; the names of those that now are NULL in old rows though their name stayed.
-
-        `own` columns are left alone. A type that is no widening is dropped and added anew.
-        """
+    def differences(self, spark: SparkSession, wanted: Mapping[str, DataType], own: Sequence[str]) -> Differences:
+        """What `alter` has to do so that the columns, but for `own` ones, are these."""
         have = {f.name: f.dataType.simpleString() for f in self.read(spark).schema if not f.name.startswith("__ondatra_") and f.name not in own}
         want = {name: kind.simpleString() for name, kind in wanted.items()}
         changed = [n for n in want if n in have and have[n] != want[n]]
-        widened = [n for n in changed if is_widening(have[n], want[n])]
-        replaced = [n for n in changed if n not in widened]
-        gone = [n for n in have if n not in want] + replaced
-        for name in widened:
+        widened = tuple(n for n in changed if is_widening(have[n], want[n]))
+        replaced = tuple(n for n in changed if n not in widened)
+        return Differences(widened, replaced, tuple(n for n in have if n not in want), tuple(n for n in want if n not in have))
+
+    def alter(self, spark: SparkSession, wanted: Mapping[str, DataType], found: Differences) -> None:
+        """Commits of their own. Whatever was replaced is NULL in every row afterwards."""
+        for name in found.widened:
             spark.sql(f"ALTER TABLE {self.sql} ALTER COLUMN {quoted(name)} TYPE {ddl(wanted[name])}")
-        if gone:
-            spark.sql(f"ALTER TABLE {self.sql} DROP COLUMNS ({', '.join(map(quoted, gone))})")
-        new = [n for n in want if n not in have] + replaced
-        if new:
-            spark.sql(f"ALTER TABLE {self.sql} ADD COLUMNS ({', '.join(f'{quoted(n)} {ddl(wanted[n])}' for n in new)})")
-        return replaced
+        if found.gone or found.replaced:
+            spark.sql(f"ALTER TABLE {self.sql} DROP COLUMNS ({', '.join(map(quoted, found.gone + found.replaced))})")
+        if found.new or found.replaced:
+            spark.sql(f"ALTER TABLE {self.sql} ADD COLUMNS ({', '.join(f'{quoted(n)} {ddl(wanted[n])}' for n in found.new + found.replaced)})")
 
     # what the last build knew
 
-    def remembered(self) -> dict[str, Any]:
-        """What the last build noted of its source; empty if it noted nothing or the table is not local."""
+    def remembered(self, spark: SparkSession) -> dict[str, Any]:
+        """What the last build noted; empty if it noted nothing."""
         try:
-            found = json.loads(self._note.read_text(encoding="utf-8")) if self.is_local else {}
+            found = json.loads(Path(self._note).read_text(encoding="utf-8") if self.is_local else _read(spark, self._note))
         except (OSError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}
 
-    def remember(self, note: Mapping[str, Any]) -> None:
+    def remember(self, spark: SparkSession, note: Mapping[str, Any]) -> None:
+        """Replaces the note as a whole."""
+        text = json.dumps(note)
         if not self.is_local:
+            _write(spark, self._note, text)
             return
-        self._note.parent.mkdir(exist_ok=True)
-        fresh = self._note.with_suffix(".new")
-        fresh.write_text(json.dumps(note), encoding="utf-8")
-        fresh.replace(self._note)
+        place = Path(self._note)
+        place.parent.mkdir(exist_ok=True)
+        fresh = place.with_suffix(".new")
+        fresh.write_text(text, encoding="utf-8")
+        fresh.replace(place)
 
     @property
-    def _note(self) -> Path:
+    def _note(self) -> str:
         """Delta leaves folders alone whose name begins with an underscore."""
-        return Path(self.path) / "_ondatra" / "source.json"
+        return f"{self.path}/_ondatra/source.json"
+
+
+def _place(spark: SparkSession, path: str) -> tuple[Any, Any]:
+    jvm: Any = spark._jvm
+    place = jvm.org.apache.hadoop.fs.Path(path)
+    return place, place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+
+
+def _read(spark: SparkSession, path: str) -> str:
+    place, system = _place(spark, path)
+    if not system.exists(place):
+        return ""
+    jvm: Any = spark._jvm
+    stream = system.open(place)
+    try:
+        return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+    finally:
+        stream.close()
+
+
+def _write(spark: SparkSession, path: str, text: str) -> None:
+    place, system = _place(spark, path)
+    stream = system.create(place, True)
+    stream.write(bytearray(text.encode()))
+    stream.close()
 
 
 def is_widening(old: str, new: str) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runtime.kinds import groups
-from runtime.kinds.base import Built, Counts, Job, row_digests
+from runtime.kinds.base import Built, Counts, Job, broadcast, row_digests
 from runtime.kinds.groups import N
 from runtime.lake import H1, H2, KEY
 
@@ -40,7 +40,8 @@ def _placed(job: Job) -> Job:
     from pyspark.sql import functions as F
 
     if job.ordered:
-        job.source = job.source.withColumn(PLACE, F.monotonically_increasing_id())
+        job.plain = job.plain.withColumn(PLACE, F.monotonically_increasing_id())
+        job.source = job.hashed(job.plain)
     return job
 
 
@@ -63,7 +64,7 @@ def _more(job: Job) -> tuple[Counts, DataFrame]:
     watched += [F.expr(f"sum({N})").alias("source"), F.lit(0).alias("invalid"), F.expr(f"sum(greatest({N} - {BEFORE}, 0))").alias("more")]
     more, row = groups.observed(job, lines, watched, only=f"{N} > {BEFORE}", columns=[*content, BEFORE])
     counts = Counts.of(row, changed=int(row["more"] or 0))
-    rows = _placed(job).chosen(more, counts.changed, content)
+    rows = _placed(job).source.join(broadcast(more, counts.changed), content)
     order = [PLACE] if job.ordered else content
     # the first copies stand for those that were appended before
     copy = F.row_number().over(Window.partitionBy(*content).orderBy(*order))

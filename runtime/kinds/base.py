@@ -94,6 +94,13 @@ def row_digests() -> list[SparkColumn]:
     return [F.count(F.lit(1)).alias("source"), F.lit(0).alias("invalid"), *digest_columns("d", "1", H1, H2, f"shiftright({H2}, 32)")]
 
 
+def broadcast(rows: DataFrame, number: int) -> DataFrame:
+    """A small side goes to every task whole, so that the other side stays where it is."""
+    from pyspark.sql import functions as F
+
+    return F.broadcast(rows) if number <= BROADCAST_KEYS else rows
+
+
 def retyped(value: str, old: DataType, new: DataType) -> str:
     """An expression for the same content in another type; NULL where there is none."""
     from pyspark.sql import types as t
@@ -129,15 +136,14 @@ class Job:
     def open(self) -> None:
         """Looks at what there is; a table of another kind or key starts anew."""
         exists = self.table.exists(self.spark)
-        if exists and (self.options.full or self.table.remembered().get("shape", self.shape) != self.shape):
+        if exists and (self.options.full or self.table.remembered(self.spark).get("shape", self.shape) != self.shape):
             self.table.remove(self.spark)
             exists = False
         self.version = self.began = self.table.version(self.spark) if exists else -1
         self.fresh = self.version < 0 or (self.version == 0 and self.table.is_new(self.spark))
-
-        self.small = effort.is_small(self.given) and (self.fresh or self.table.is_small())
-        if self.small:
-            self.usual = effort.change(self.spark, effort.SMALL)
+        size = effort.size(self.given) + (0 if self.fresh else self.table.size())
+        self.small = size < effort.LITTLE
+        self.usual = effort.change(self.spark, effort.settings(size))
 
     def close(self) -> None:
         """Nothing that was computed or set on the way stays behind."""
@@ -170,19 +176,26 @@ class Job:
         return [f.name for f in self.fields]
 
     @cached_property
-    def source(self) -> DataFrame:
-        """The SELECT's columns, both hashes and the key's text (null where any column of the key is)."""
+    def plain(self) -> DataFrame:
+        """The SELECT's columns and the key's text (null where any column of the key is)."""
         from pyspark.sql import functions as F
 
         plain = self.given.select(*[F.col(quoted(f.name)).cast(f.dataType).alias(f.name) for f in self.fields])
         if effort.is_dear(self.given):
             plain = plain.persist(self.level)
             self.held.append(plain)
-        hashed = with_hashes(plain, self.names, self.integers)
         types = {f.name: f.dataType for f in self.fields}
         if self.model.kind == "partition":
-            return hashed.withColumn(PARTITION, keys.partition_text(self.model.key, types))
-        return hashed.withColumn(KEY, keys.key_text(self.model.key, types)) if self.model.key else hashed
+            return plain.withColumn(PARTITION, keys.partition_text(self.model.key, types))
+        return plain.withColumn(KEY, keys.key_text(self.model.key, types)) if self.model.key else plain
+
+    @cached_property
+    def source(self) -> DataFrame:
+        """The same with both hashes."""
+        return self.hashed(self.plain)
+
+    def hashed(self, rows: DataFrame) -> DataFrame:
+        return with_hashes(rows, self.names, self.integers)
 
     @property
     def extras(self) -> list[tuple[str, str]]:
@@ -214,7 +227,7 @@ class Job:
 
     @cached_property
     def note(self) -> dict[str, Any]:
-        return self.table.remembered() if self.version >= 0 else {}
+        return self.table.remembered(self.spark) if self.version >= 0 else {}
 
     @property
     def asked(self) -> list[Any]:
@@ -234,7 +247,7 @@ class Job:
         return self._built("unchanged", counts, before)
 
     def _remember(self, counts: Counts) -> None:
-        self.table.remember({"version": self.version, "shape": self.shape, "asked": self.asked, "columns": self.signature, "digest": counts.digest,
+        self.table.remember(self.spark, {"version": self.version, "shape": self.shape, "asked": self.asked, "columns": self.signature, "digest": counts.digest,
                              "invalid": counts.invalid, "invalid_digest": counts.invalid_digest})
 
     def _built(self, action: str, counts: Counts, previous: int) -> Built:
@@ -268,11 +281,9 @@ class Job:
         bare = "regexp_replace({}, '\"(-?[0-9][0-9.]*|true|false)\"', '$1')"
         return F.expr(bare.format(left)) == F.expr(bare.format(right))
 
-    def chosen(self, changes: DataFrame, number: int, on: str | Sequence[str]) -> DataFrame:
-        """The source's rows that stand in `changes`, with its columns."""
-        from pyspark.sql import functions as F
-
-        return self.source.join(F.broadcast(changes) if number <= BROADCAST_KEYS else changes, on if isinstance(on, str) else list(on))
+    def chosen(self, changes: DataFrame, number: int, on: str) -> DataFrame:
+        """The source's rows whose key stands in `changes`, with its columns; only these are hashed."""
+        return self.hashed(self.plain.join(broadcast(changes, number), on))
 
     def both(self, rows: DataFrame | None, old: DataFrame | None) -> DataFrame:
         """The change set of a MERGE, computed once: new rows and the row ids of old ones."""
@@ -303,18 +314,30 @@ class Job:
             if self.version < 0:
                 self.table.create(self.spark, [*((f.name, ddl(f.dataType)) for f in self.fields), *self.extras])
             else:
-                lost = self.table.evolve(self.spark, {f.name: f.dataType for f in self.fields}, [name for name, _ in self.extras])
-                if lost and not all_new and not self.fresh:
-                    self._refill(lost, changes)
+                self._evolve(changes, keep=not all_new and not self.fresh)
         self.version = self.table.version(self.spark)
         return self.version
 
-    def _refill(self, lost: Sequence[str], changes: DataFrame | None) -> None:
+    def _evolve(self, changes: DataFrame | None, *, keep: bool) -> None:
+        """A build that dies between the two steps leaves a note, so that the next one gives the values back."""
+        want = {f.name: f.dataType for f in self.fields}
+        found = self.table.differences(self.spark, want, [name for name, _ in self.extras])
+        lost = self.note.get("lost", {})
+        if found.replaced:
+            lost = {"version": self.began, **lost, "columns": sorted({*found.replaced, *lost.get("columns", ())})}
+            self.table.remember(self.spark, {"shape": self.shape, "lost": lost})
+        if found:
+            self.table.alter(self.spark, want, found)
+        if lost and keep:
+            self._refill(lost["version"], lost["columns"], changes)
+
+    def _refill(self, version: int, lost: Sequence[str], changes: DataFrame | None) -> None:
         from pyspark.sql import functions as F
 
-        old = self.table.read(self.spark, self.began)
+        old = self.table.read(self.spark, version)
         had = {f.name: f.dataType for f in old.schema.fields}
         want = {f.name: f.dataType for f in self.fields}
+        lost = [n for n in lost if n in had and n in want]
         if changes is not None and ROWID in changes.columns:
             old = old.join(changes.filter(F.col(ROWID).isNotNull()).select(ROWID, F.lit(True).alias("__changes")), ROWID, "left")
         else:
@@ -338,12 +361,12 @@ class Job:
             self.laid(rows).select(*map(quoted, self.columns)).write.format("delta").mode(mode).save(self.table.path)
         self.version = self.table.version(self.spark)
 
-    def merge(self, rows: DataFrame, update: Mapping[str, str] | None) -> None:
+    def merge(self, rows: DataFrame, number: int, update: Mapping[str, str] | None) -> None:
         """The data commit of a small change set with `__do`: D deletes the row id's row, U updates it; without a row id it is inserted."""
         from delta.tables import DeltaTable
 
         with self.told():
-            step = DeltaTable.forPath(self.spark, self.table.path).alias("t").merge(rows.alias("s"), f"t.{ROWID} = s.{ROWID}")
+            step = DeltaTable.forPath(self.spark, self.table.path).alias("t").merge(broadcast(rows, number).alias("s"), f"t.{ROWID} = s.{ROWID}")
             step = step.whenMatchedDelete("s.__do = 'D'")
             if update is not None:
                 step = step.whenMatchedUpdate("s.__do = 'U'", {quoted(c): value for c, value in update.items()})

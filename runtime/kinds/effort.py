@@ -10,10 +10,13 @@ if TYPE_CHECKING:
 
 #: Bytes, as Spark guesses them, below which one task is faster than several.
 LITTLE = 4_000_000
-#: Without adaptive execution a small query is one job instead of one for each of its stages.
-SMALL = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
+#: Bytes of input for each task behind a shuffle, which moves keys and hashes only.
+A_TASK = 32_000_000
+#: From here on the guess is none.
+UNKNOWN = 1 << 50
 #: Nodes of a plan that shuffle or sort, and functions that give another value at each call.
-DEAR = re.compile(r"(?m)^[\s:+|-]*(?:Join|Aggregate|Window|Sort|Distinct|Intersect|Except|\w*Python\w*)\b|\b(?:rand|randn|uuid|random|shuffle)\(")
+DEAR = re.compile(r"(?m)^[\s:+|-]*(?:Join|Aggregate|Window|Sort|Distinct|Intersect|Except|GlobalLimit|LocalLimit|Sample|\w*Python\w*)\b"
+                  r"|\b(?:rand|randn|uuid|random|shuffle)\(")
 
 
 def is_dear(source: DataFrame) -> bool:
@@ -21,8 +24,17 @@ def is_dear(source: DataFrame) -> bool:
     return bool(DEAR.search(_plan(source).toString()))
 
 
-def is_small(source: DataFrame) -> bool:
-    return int(str(_plan(source).stats().sizeInBytes())) < LITTLE
+def size(source: DataFrame) -> int:
+    """Bytes, as Spark guesses them; astronomical where it has no idea."""
+    return int(str(_plan(source).stats().sizeInBytes()))
+
+
+def settings(size: int) -> dict[str, str]:
+    """Session settings for a build of so many bytes. Without adaptive execution a small query is one job instead of one for each stage."""
+    if size < LITTLE:
+        return {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
+    tasks = min(max(size // A_TASK, 4), 400) if size < UNKNOWN else 32
+    return {"spark.sql.adaptive.enabled": "true", "spark.sql.shuffle.partitions": str(tasks)}
 
 
 def _plan(source: DataFrame) -> Any:

@@ -1,11 +1,12 @@
 """merge: one row a key; new keys are inserted, changed rows updated, and vanished ones deleted if `@on_missing` says so."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from runtime.kinds import groups, limits
 from runtime.kinds.base import Built, Counts, Job
-from runtime.kinds.groups import N, X, Y
+from runtime.kinds.groups import N, S, X, Y
 from runtime.lake import H1, H2, KEY, ROWID
 
 if TYPE_CHECKING:
@@ -36,22 +37,55 @@ def build(job: Job) -> Built:
 
 def compare(job: Job, where: str | None = None, **watched: str) -> tuple[DataFrame, Counts, dict[str, Any]]:
     """The keys with something to do (`__do`: I, U or D), the counts, and the aggregates they come from with those `watched` besides."""
+    if not job.small and not job.note.get("invalid"):
+        found = _by_row(job, where, watched)
+        if found is not None:
+            return found
+    new = groups.grouped(job.source.select(KEY, H1, H2), KEY)
+    return _joined(job, new, _old(job, where), watched)
+
+
+def _old(job: Job, where: str | None) -> DataFrame:
     from pyspark.sql import functions as F
 
     more = ["valid_from_snapshot"] if job.model.kind == "scd2" else []
-    old = job.target(F.col(KEY).alias("__key"), H1, H2, ROWID, *more, where=where)
-    new = groups.grouped(job.source.select(KEY, H1, H2), KEY)
+    return job.target(F.col(KEY).alias("__key"), H1, H2, ROWID, *more, where=where)
+
+
+def _joined(job: Job, new: DataFrame, old: DataFrame, watched: Mapping[str, str]) -> tuple[DataFrame, Counts, dict[str, Any]]:
+    from pyspark.sql import functions as F
+
     gone = "'D'" if job.model.on_missing == "delete" else "NULL"
     do = (f"CASE WHEN {N} IS NULL THEN {gone} WHEN {INVALID} THEN NULL WHEN {ROWID} IS NULL THEN 'I' "
           f"WHEN {X} <> {H1} OR {Y} <> {H2} THEN 'U' END")
-    lines = new.join(old, job.same_key(KEY, "__key"), "full").withColumn("__do", F.expr(do))
-    aggregates = groups.totals(KEY, INVALID, groups.sums("__do", "IUD") | watched)
+    lines = new.join(old.hint("shuffle_hash"), job.same_key(KEY, "__key"), "full").withColumn("__do", F.expr(do))
+    aggregates = groups.totals(KEY, INVALID, {**groups.sums("__do", "IUD"), **watched})
     changes, row = groups.observed(job, lines, aggregates, only="__do IS NOT NULL", columns=[KEY, ROWID, "__do"])
     changed = int(row["do_i"] or 0) + int(row["do_u"] or 0)
     return changes, Counts.of(row, changed=changed, deleted=int(row["do_d"] or 0)), row
 
 
+def _by_row(job: Job, where: str | None, watched: Mapping[str, str]) -> tuple[DataFrame, Counts, dict[str, Any]] | None:
+    """The same without grouping the source first; None if it turns out to have rows without a usable key.
+
+    No key stands twice if none of the changed ones does, and the rows that match one of the table are as many as the
+    rows of the table that are matched.
+    """
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    new = job.source.select(KEY, F.lit(1).cast("bigint").alias(N), F.col(H1).alias(X), F.col(H2).alias(Y), F.expr(f"shiftright({H2}, 32)").alias(S))
+    watch = Observation()
+    old = _old(job, where).observe(watch, F.count(F.lit(1)).alias("rows"))
+    matched = {"matched": f"sum(if({N} IS NOT NULL AND {ROWID} IS NOT NULL, 1, 0))", "missing": f"sum(if({N} IS NULL, 1, 0))"}
+    changes, counts, row = _joined(job, new, old, {**watched, **matched})
+    if counts.invalid or int(row["matched"] or 0) != int(watch.get["rows"]) - int(row["missing"] or 0):
+        return None
+    twice = changes.filter("__do <> 'D'").groupBy(KEY).count().filter("count > 1").limit(1).count() if counts.changed else 0
+    return None if twice else (changes, counts, row)
+
+
 def _merge(job: Job, changes: DataFrame, counts: Counts) -> None:
     rows = job.chosen(changes.filter("__do <> 'D'"), counts.changed, KEY) if counts.changed else None
     gone = changes.filter("__do = 'D'") if counts.deleted else None
-    job.merge(job.both(rows, gone), {c: f"s.`{c.replace('`', '``')}`" for c in job.columns})
+    job.merge(job.both(rows, gone), counts.changed + counts.deleted, {c: f"s.`{c.replace('`', '``')}`" for c in job.columns})

@@ -1,10 +1,13 @@
-"""partition: a partition is replaced as a whole when its content changed; those that the SELECT does not return stay."""
+"""partition: a partition is replaced as a whole when its content changed; those that the SELECT does not return stay.
+
+Its old rows accompany the new ones and are no delete records, so `@max_deletes` never holds it.
+"""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from runtime.kinds import groups, limits
-from runtime.kinds.base import Built, Counts, Job, row_digests
+from runtime.kinds import groups
+from runtime.kinds.base import Built, Counts, Job, broadcast, row_digests
 from runtime.kinds.groups import N, S, X, Y
 from runtime.lake import H1, H2, PARTITION, ROWID
 
@@ -21,24 +24,21 @@ def build(job: Job) -> Built:
         if counts.changed:
             job.insert(job.source)
         return job.built(counts, previous)
-    changes, counts, replaced, old_rows = _compare(job)
+    changes, counts, old_rows = _compare(job)
     if not counts.changed:
         return job.settled(counts)
-    if limits.can_hold(job, old_rows, counts.source):
-        counts = Counts(counts.source, counts.unchanged, 0, counts.changed, _deletes(job, changes), counts.digest)
-        limits.check(job, counts)
     previous = job.prepare(changes)
     rows = job.chosen(changes.select(PARTITION), counts.changed, PARTITION)
-    if replaced:
-        old = job.target(PARTITION, ROWID).join(changes.select(PARTITION), PARTITION).selectExpr(ROWID, "'D' AS __do")
-        job.merge(job.both(rows, old), None)
+    if old_rows:
+        old = job.target(PARTITION, ROWID).join(broadcast(changes.select(PARTITION), old_rows), PARTITION).selectExpr(ROWID, "'D' AS __do")
+        job.merge(job.both(rows, old), counts.changed + old_rows, None)
     else:
         job.insert(rows)
     return job.built(counts, previous)
 
 
-def _compare(job: Job) -> tuple[DataFrame, Counts, int, int]:
-    """Partitions with something to do, the counts, the rows of those that are replaced, and the old rows that go."""
+def _compare(job: Job) -> tuple[DataFrame, Counts, int]:
+    """Partitions with something to do, the counts, and how many of the table's rows go."""
     from pyspark.sql import functions as F
 
     old = groups.grouped(job.target(PARTITION, H1, H2), PARTITION)
@@ -49,11 +49,4 @@ def _compare(job: Job) -> tuple[DataFrame, Counts, int, int]:
         "__do", F.expr(f"CASE WHEN __key IS NULL THEN 'I' WHEN {differs} THEN 'U' END"))
     counted = groups.sums("__do", "IU", N) | {"old": f"sum(if(__do = 'U', __old{N}, 0))"}
     changes, row = groups.observed(job, lines, groups.totals(PARTITION, "false", counted), only="__do IS NOT NULL", columns=[PARTITION, "__do"])
-    replaced = int(row["do_u"] or 0)
-    return changes, Counts.of(row, changed=int(row["do_i"] or 0) + replaced), replaced, int(row["old"] or 0)
-
-
-def _deletes(job: Job, changes: DataFrame) -> int:
-    """Old rows of replaced partitions whose content is not there again."""
-    keys = changes.select(PARTITION)
-    return job.target(PARTITION, H1, H2).join(keys, PARTITION).join(job.source.join(keys, PARTITION).select(H1, H2), [H1, H2], "left_anti").count()
+    return changes, Counts.of(row, changed=int(row["do_i"] or 0) + int(row["do_u"] or 0)), int(row["old"] or 0)

@@ -27,7 +27,7 @@ def build(job: Job) -> Built:
     rows = _opened(job.chosen(changes.select(KEY), counts.changed, KEY), snapshot)
     if row["do_u"]:
         old = changes.filter("__do = 'U'").select(ROWID, "__do")
-        job.merge(job.both(rows, old), {"valid_to_snapshot": f"{snapshot}", "is_current": "false"})
+        job.merge(job.both(rows, old), 2 * counts.changed, {"valid_to_snapshot": f"{snapshot}", "is_current": "false"})
     else:
         job.insert(rows)
     return job.built(counts, previous)

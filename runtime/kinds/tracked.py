@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runtime.kinds import groups, limits
-from runtime.kinds.base import Built, Counts, Job
+from runtime.kinds.base import Built, Counts, Job, broadcast
 from runtime.kinds.groups import N, content_text
 from runtime.lake import H1, H2, HASH, KEY, ROWID
 
@@ -21,16 +21,16 @@ def build(job: Job) -> Built:
         if counts.changed:
             job.insert(_with_content(job, rows))
         return job.built(counts, previous)
-    changes, counts, replaced = _compare(job)
+    changes, counts, old_rows = _compare(job)
     if not counts.changed and not counts.deleted:
         return job.settled(counts)
     limits.check(job, counts)
     previous = job.prepare(changes)
     rows = job.chosen(changes.filter("__do <> 'D'").select(KEY, "__content"), counts.changed, KEY).withColumnRenamed("__content", HASH)
-    if replaced or counts.deleted:
+    if old_rows:
         gone = changes.filter("__do <> 'I'").selectExpr(f"__old_key AS {KEY}")
-        old = job.target(KEY, ROWID).join(gone, KEY).selectExpr(ROWID, "'D' AS __do")
-        job.merge(job.both(rows if counts.changed else None, old), None)
+        old = job.target(KEY, ROWID).join(broadcast(gone, old_rows), KEY).selectExpr(ROWID, "'D' AS __do")
+        job.merge(job.both(rows if counts.changed else None, old), counts.changed + old_rows, None)
     else:
         job.insert(rows)
     return job.built(counts, previous)
@@ -44,15 +44,15 @@ def _with_content(job: Job, rows: DataFrame) -> DataFrame:
 
 
 def _compare(job: Job) -> tuple[DataFrame, Counts, int]:
-    """Groups with something to do, the counts in rows, and how many groups are replaced."""
+    """Groups with something to do, the counts in rows, and how many of the table's rows go."""
     from pyspark.sql import functions as F
 
     old = job.target(KEY, HASH).groupBy(F.col(KEY).alias("__key")).agg(F.any_value(HASH).alias(HASH), F.count(F.lit(1)).alias("__old"))
     new = groups.grouped(job.source.select(KEY, H1, H2), KEY).withColumn("__content", F.expr(content_text()))
     do = f"CASE WHEN {N} IS NULL THEN 'D' WHEN {INVALID} THEN NULL WHEN __key IS NULL THEN 'I' WHEN __content <> {HASH} THEN 'U' END"
     lines = new.join(old, job.same_key(KEY, "__key"), "full").withColumn("__do", F.expr(do))
-    counted = groups.sums("__do", "IU", N) | groups.sums("__do", "D", "__old")
+    counted = groups.sums("__do", "IU", N) | groups.sums("__do", "D", "__old") | {"old": "sum(if(__do IN ('U', 'D'), __old, 0))"}
     changes, row = groups.observed(job, lines, groups.totals(KEY, INVALID, counted), only="__do IS NOT NULL",
                                    columns=[f"coalesce({KEY}, __key) AS {KEY}", "__key AS __old_key", "__content", "__do"])
-    replaced = int(row["do_u"] or 0)
-    return changes, Counts.of(row, changed=int(row["do_i"] or 0) + replaced, deleted=int(row["do_d"] or 0)), replaced
+    changed = int(row["do_i"] or 0) + int(row["do_u"] or 0)
+    return changes, Counts.of(row, changed=changed, deleted=int(row["do_d"] or 0)), int(row["old"] or 0)

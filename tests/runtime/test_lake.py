@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from runtime import lake
 from runtime.lake import LakeTable, ddl, is_widening
 
 
@@ -40,13 +41,20 @@ def test_a_removed_table_can_be_made_again(spark: Any, tmp_path: Path) -> None:
     assert (table.version(spark), table.read(spark).count()) == (0, 0)
 
 
-def test_a_note_is_kept_beside_the_table(tmp_path: Path) -> None:
+def test_a_note_is_kept_beside_the_table(spark: Any, tmp_path: Path) -> None:
     table = LakeTable(tmp_path.as_uri())
-    assert table.remembered() == {}
-    table.remember({"version": 3})
-    assert table.remembered() == {"version": 3}
+    assert table.remembered(spark) == {}
+    table.remember(spark, {"version": 3})
+    assert table.remembered(spark) == {"version": 3}
     (tmp_path / "_ondatra/source.json").write_text("{")
-    assert table.remembered() == {}
+    assert table.remembered(spark) == {}
+
+
+def test_a_note_on_another_store_goes_through_the_engine(spark: Any, tmp_path: Path) -> None:
+    path = f"{tmp_path}/a/note.json"
+    assert lake._read(spark, path) == ""
+    lake._write(spark, path, '{"ä": 1}')
+    assert lake._read(spark, path) == '{"ä": 1}'
 
 
 @pytest.mark.parametrize("old, new, widens", [("int", "bigint", True), ("bigint", "int", False), ("int", "double", True), ("bigint", "double", False),

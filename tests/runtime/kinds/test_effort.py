@@ -14,11 +14,12 @@ def test_a_scan_with_a_filter_is_cheap_and_whatever_shuffles_is_dear(spark: Any)
     assert [effort.is_dear(spark.sql(q)) for q in cheap + dear] == [False] * 2 + [True] * 6
 
 
-def test_little_is_told_by_spark_s_guess_of_the_bytes(spark: Any) -> None:
-    assert [effort.is_small(spark.sql(f"SELECT id FROM range({n})")) for n in (1000, 10_000_000)] == [True, False]
+def test_sizes_are_spark_s_guess_and_decide_the_settings(spark: Any) -> None:
+    few, many = (effort.size(spark.sql(f"SELECT id FROM range({n})")) for n in (1000, 100_000_000))
+    assert [effort.settings(size)["spark.sql.shuffle.partitions"] for size in (few, many, 1 << 60)] == ["1", "25", "32"]
 
 
 def test_settings_are_put_back(spark: Any) -> None:
-    before = effort.change(spark, effort.SMALL)
-    assert effort.change(spark, before) == effort.SMALL
+    before = effort.change(spark, effort.settings(1))
+    assert effort.change(spark, before) == effort.settings(1)
     assert spark.conf.get("spark.sql.adaptive.enabled") == "true"

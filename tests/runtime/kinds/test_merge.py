@@ -7,6 +7,7 @@ import pytest
 from building import Built
 
 from runtime.errors import HeldError
+from runtime.kinds import effort
 from runtime.model import MaxDeletes
 
 
@@ -58,7 +59,7 @@ def test_several_key_columns_make_a_json_list(spark: Any, tmp_path: Path) -> Non
 def test_too_many_deletes_hold_the_build_before_it_writes(spark: Any, tmp_path: Path) -> None:
     table = Built(spark, tmp_path, "merge", "id", on_missing="delete", max_deletes=MaxDeletes(1))
     table.build((1, "a"), (2, "b"), (3, "c"))
-    with pytest.raises(HeldError, match="2 deletes .*max_deletes.* 1") as held:
+    with pytest.raises(HeldError, match="2 deletes .*max_deletes.*1") as held:
         table.build((1, "A"))
     assert [getattr(held.value, n) for n in ("deletes", "limit", "source", "unchanged", "invalid", "changed", "deleted")] == [2, 1, 1, 0, 0, 1, 2]
     assert table.rows() == [(1, "a"), (2, "b"), (3, "c")]
@@ -76,3 +77,19 @@ def test_a_source_that_became_empty_is_held_from_twenty_rows_on(spark: Any, tmp_
     more.build(*[(i, "a") for i in range(20)])
     with pytest.raises(HeldError):
         more.build()
+
+
+@pytest.mark.parametrize("rows, sent, invalid", [
+    (["(1, 'a')", "(2, 'B')", "(4, 'd')"], [("delete", 3, "c"), ("insert", 4, "d"), ("update_postimage", 2, "B"), ("update_preimage", 2, "b")], 0),
+    (["(1, 'a')", "(1, 'a')", "(2, 'b')", "(3, 'c')"], [], 2),
+    (["(1, 'a')", "(1, 'z')", "(2, 'b')", "(3, 'C')"], [("update_postimage", 3, "C"), ("update_preimage", 3, "c")], 2),
+    (["(1, 'a')", "(2, 'b')", "(3, 'c')", "(4, 'd')", "(4, 'e')", "(NULL, 'f')"], [], 3),
+], ids=["valid", "equal rows", "one of them changed", "new ones"])
+def test_a_large_table_is_compared_row_by_row_with_the_same_result(
+        spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[str], sent: list[Any], invalid: int) -> None:
+    monkeypatch.setattr(effort, "LITTLE", 0)
+    table = Built(spark, tmp_path, "merge", "id", on_missing="delete", max_deletes=MaxDeletes(9))
+    table.build((1, "a"), (2, "b"), (3, "c"))
+    table.build(sql=f"SELECT * FROM VALUES {', '.join(rows)} AS t(id, n)")
+    assert table.last is not None
+    assert (table.changes(), table.last.invalid_rows) == (sent, invalid)

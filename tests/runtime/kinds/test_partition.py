@@ -3,11 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 from building import Built
-
-from runtime.errors import HeldError
-from runtime.model import MaxDeletes
 
 
 def test_changed_partitions_are_replaced_and_the_others_stay(spark: Any, tmp_path: Path) -> None:
@@ -18,11 +14,3 @@ def test_changed_partitions_are_replaced_and_the_others_stay(spark: Any, tmp_pat
     assert table.changes() == [("delete", 1, "a"), ("delete", 1, "b"), ("delete", None, "d"), ("insert", 1, "B"), ("insert", 1, "a"), ("insert", 4, "e"),
                                ("insert", None, "D")]
     assert table.rows() == [(1, "B"), (1, "a"), (2, "c"), (4, "e"), (None, "D")]
-
-
-def test_deletes_are_old_rows_whose_content_is_gone(spark: Any, tmp_path: Path) -> None:
-    table = Built(spark, tmp_path, "partition", "id", max_deletes=MaxDeletes(1))
-    table.build((1, "a"), (1, "b"), (1, "c"))
-    table.build((1, "a"), (1, "b"), (1, "C"))
-    with pytest.raises(HeldError, match="2 deletes"):
-        table.build((1, "a"), (1, "x"))

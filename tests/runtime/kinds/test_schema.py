@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from building import Built
 
+from runtime.kinds.base import Job
+
 KINDS = ["table", "append", "merge", "tracked", "scd2", "partition"]
 
 
@@ -78,3 +80,16 @@ def test_a_key_of_several_columns_that_only_changed_its_type_is_the_same_key(spa
     assert table.changes("id", "n") == [("update_postimage", 1, "2026"), ("update_postimage", 2, "2026"), ("update_preimage", 1, None),
                                         ("update_preimage", 2, None)]
     assert table.rows("__ondatra_key") == [('[1,"2026"]',), ('[2,"2026"]',)]
+
+
+def test_values_are_given_back_after_a_build_that_died_in_between(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Built(spark, tmp_path, "merge", "id")
+    query = "SELECT id, CAST(id AS {}) AS n FROM range(3)"
+    table.build(sql=query.format("BIGINT"))
+    with monkeypatch.context() as patched:
+        patched.setattr(Job, "_refill", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            table.build(sql=query.format("INT"))
+    assert table.rows() == [(0, None), (1, None), (2, None)]
+    assert table.build(sql=query.format("INT")).action == "unchanged"
+    assert table.rows() == [(0, 0), (1, 1), (2, 2)]

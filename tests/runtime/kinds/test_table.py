@@ -67,4 +67,4 @@ def test_row_ids_and_the_run_id_are_kept(spark: Any, tmp_path: Path) -> None:
     first = table.rows("__ondatra_rowid")
     table.build((1, "c"), (2, "d"))
     assert not set(first) & set(table.rows("__ondatra_rowid"))
-    assert [r[0] for r in spark.sql(f"SELECT userMetadata FROM (DESCRIBE HISTORY {table.table.sql})").collect()][0] == '{"run": 7}'
+    assert spark.sql(f"DESCRIBE HISTORY {table.table.sql} LIMIT 1").first()["userMetadata"] == '{"run": 7}'
