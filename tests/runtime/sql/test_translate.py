@@ -108,7 +108,8 @@ def test_constants_are_computed_by_duckdb() -> None:
 
 def test_json_columns_are_embedded_and_text_is_quoted() -> None:
     text = done("SELECT json_object('p', payload, 'n', name) AS j FROM people").spark_sql
-    assert "coalesce(`people`.`payload`, 'null')" in text
+    assert "get_json_object(concat('[', `people`.`payload`" in text
+    assert "to_json(array(`people`.`payload`))" not in text
     assert "to_json(array(`people`.`name`))" in text
 
 
