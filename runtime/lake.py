@@ -44,7 +44,8 @@ def ddl(kind: DataType) -> str:
         return f"ARRAY<{ddl(kind.elementType)}>"
     if isinstance(kind, t.MapType):
         return f"MAP<{ddl(kind.keyType)}, {ddl(kind.valueType)}>"
-    return kind.simpleString().upper()
+    # the session reads the bare word as a time without a zone
+    return "TIMESTAMP_LTZ" if isinstance(kind, t.TimestampType) else kind.simpleString().upper()
 
 
 def path_of(url: str) -> str:

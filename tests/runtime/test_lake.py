@@ -68,3 +68,4 @@ def test_types_are_written_with_their_names_quoted() -> None:
 
     kind = t.MapType(t.StringType(), t.ArrayType(t.StructType([t.StructField("a `b", t.DecimalType(5, 2))])))
     assert ddl(kind) == "MAP<STRING, ARRAY<STRUCT<`a ``b`: DECIMAL(5,2)>>>"
+    assert [ddl(k) for k in (t.TimestampType(), t.TimestampNTZType())] == ["TIMESTAMP_LTZ", "TIMESTAMP_NTZ"]
