@@ -80,7 +80,7 @@ def bare(folder: Path, url: str, rows: int, batch: int) -> float:
     import starlark as sl
     from pyreqwest.client import SyncClientBuilder
 
-    from runtime.chunk_files import list_files, read_chunk
+    from runtime.chunk_files import read_chunk
     from runtime.values import to_rows
 
     client = SyncClientBuilder().runtime_multithreaded(True).build()
@@ -96,7 +96,7 @@ def bare(folder: Path, url: str, rows: int, batch: int) -> float:
     sl.eval(module, sl.parse("batch", PUSH, dialect), built_ins)
     frozen = module.freeze()
     staging = Path(os.environ["ONDATRA_DATA_DIR"], "staging")
-    files = [u for part in staging.glob("*/*/*/**/part=*") for u in list_files(part.as_uri())]
+    files = sorted(path.as_uri() for path in staging.rglob("*.parquet"))
     given = [row for u in files for row in to_rows(read_chunk(u, None))]
     assert len(given) == rows, (len(given), files)
     began = time.perf_counter()
