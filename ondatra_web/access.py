@@ -32,6 +32,21 @@ def model_states_of(user: Person) -> QuerySet[ModelState]:
     return ModelState.objects.filter(workspace__organization__membership__user_id=_id(user))
 
 
+def organization_for(user: Person, organization_id: int, *, write: bool = False) -> Organization:
+    """Raises Http404, and PermissionDenied for a change by somebody who does not own it."""
+    try:
+        found = organizations_of(user).get(pk=organization_id)
+    except Organization.DoesNotExist:
+        raise Http404(f"there is no organization {organization_id} of yours") from None
+    if write and not owns(user, found):
+        raise PermissionDenied(f"only an owner of {found.name} may change its store")
+    return found
+
+
+def owns(user: Person, organization: Organization) -> bool:
+    return Membership.objects.filter(user_id=_id(user), organization=organization, role=Membership.Role.OWNER).exists()
+
+
 def sync_for(user: Person, sync_id: int, *, write: bool = False) -> Sync:
     """Raises Http404, and PermissionDenied where the person may only look."""
     try:
@@ -46,7 +61,7 @@ def sync_for(user: Person, sync_id: int, *, write: bool = False) -> Sync:
 def run_for(user: Person, run_id: int, *, write: bool = False) -> Run:
     """Raises Http404, and PermissionDenied where the person may only look."""
     try:
-        run = runs_of(user).select_related("sync__workspace__organization", "started_by", "cancelled_by").get(pk=run_id)
+        run = runs_of(user).select_related("sync__workspace__organization", "started_by", "cancelled_by", "bucket__organization").get(pk=run_id)
     except Run.DoesNotExist:
         raise Http404(f"there is no run {run_id} in your organizations") from None
     if write:

@@ -50,7 +50,7 @@ def _register(table: type[Model]) -> None:
     admin.site.register(table, type(f"{table.__name__}Admin", (EditAdmin if table in EDITABLE else LookAdmin,), options))
 
 
-for _table in (models.Organization, models.Membership, models.Workspace, models.Worker, models.ModelState, models.Destination, models.DestinationObject,
-               models.Sync, models.Run, models.Chunk, models.Delivery, models.Answer, models.Job, models.RecordFile, models.MessageGroup,
-               models.ApiCallFile, models.RunLog, models.AuditLog, models.ApiToken, models.RateLimitHit):
+for _table in (models.Organization, models.Membership, models.Bucket, models.Workspace, models.Worker, models.ModelState, models.Destination,
+               models.DestinationObject, models.Sync, models.Run, models.Chunk, models.Delivery, models.Answer, models.Job, models.RecordFile,
+               models.MessageGroup, models.ApiCallFile, models.RunLog, models.AuditLog, models.ApiToken, models.RateLimitHit):
     _register(_table)

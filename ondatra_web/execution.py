@@ -7,25 +7,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from ondatra_web import facts, limits, outbox, projects
+from ondatra_web import facts, limits, outbox, projects, stores
 from ondatra_web.dry_runs import DryLedger
 from ondatra_web.ledger import DatabaseLedger, set_step
 from ondatra_web.models import Answer, Delivery, ModelState, Run, Sync, Workspace
 from runtime import deliver, faults, pipeline, spark, tracking
 from runtime.analyse import with_spark
 from runtime.deliver import DeliveryRun
-from runtime.errors import LeaseLost
+from runtime.errors import LeaseLost, OndatraError
 from runtime.masks import Masker
 from runtime.model import Column
 from runtime.project import Analyse, Project
 from runtime.push import CallContext, PushFunction, load_push
 from runtime.sql import Translated
-from runtime.store import Store, open_store
+from runtime.store import Store
 
 log = logging.getLogger("ondatra.execution")
 WORST = [Run.Status.COMPLETED, Run.Status.SKIPPED, Run.Status.COMPLETED_WITH_REJECTS, Run.Status.CANCELLED, Run.Status.HELD, Run.Status.FAILED]
@@ -84,7 +83,10 @@ def _save_syncs(workspace: Workspace, project: Project, *, whole: bool) -> None:
 
 
 def run_line(walk: Walk, options: Mapping[str, Any], *, trigger: str, given: Mapping[str, Run] | None = None) -> None:
-    """Plans, builds and stages every model of the walk."""
+    """Plans, builds and stages every model of the walk. Raises ConfigError while too many records wait for their store."""
+    if not options.get("dry_run"):
+        write_pending(walk)
+        stores.refuse_if_full(walk.workspace.organization_id)
     kind = DryLedger if options.get("dry_run") else DatabaseLedger
     ledger = kind(walk.workspace, walk.pushes, options=options, trigger=trigger, given=given,
                   close_dead=lambda run: close_dead(walk, run), store_of=lambda run: store_of(walk, run))
@@ -127,10 +129,10 @@ def _give_back(runs: Iterable[Run], error: BaseException) -> None:
 
 def store_of(walk: Walk, run: Run) -> tuple[Store, tracking.RunInfo]:
     model, push = walk.project.models[run.sync.name], walk.pushes[run.sync.name]
-    url = run.store_url or settings.ONDATRA.tracking_url
-    if not run.store_url:
-        Run.objects.filter(pk=run.pk).update(store_url=url)
-    return open_store(url), facts.run_info(walk.workspace, run, model, push)
+    if not run.store_url:                       # a switch of the store later on leaves this run where it began
+        run.store_url, run.bucket = stores.current(walk.workspace.organization_id)
+        Run.objects.filter(pk=run.pk).update(store_url=run.store_url, bucket=run.bucket)
+    return stores.of_run(run), facts.run_info(walk.workspace, run, model, push)
 
 
 def delivery_run(walk: Walk, run: Run) -> DeliveryRun:
@@ -251,27 +253,35 @@ def close_dead(walk: Walk, run: Run) -> None:
             tracking=run.tracking or "written", ended_at=timezone.now(), owner=None)
 
 
-def write_pending(workspace: Workspace) -> int:
-    """Writes the files of deliveries that ended while the store was down; how many it wrote. Raises StoreError while it still is."""
-    waiting = (Delivery.objects.filter(run__sync__workspace=workspace, status=Delivery.Status.SEALED, counts__has_key="succeeded")
-               .select_related("run__sync", "chunk").order_by("pk"))
-    if not waiting:
-        return 0
-    walk = prepare(workspace)
-    written = 0
+def write_pending(walk: Walk) -> int:
+    """Writes the files of deliveries that ended while their store was down, store by store; how many it wrote. What still cannot be written waits on."""
+    waiting = (Delivery.objects.filter(run__sync__workspace=walk.workspace, run__sync__name__in=walk.pushes, status=Delivery.Status.SEALED,
+                                       counts__has_key="succeeded").select_related("run__sync", "run__bucket__organization", "chunk").order_by("pk"))
+    written, down = 0, set()
     for delivery in waiting:
-        if delivery.run.sync.name not in walk.pushes:
+        place = delivery.run.store_url, delivery.run.bucket_id
+        if place in down:
             continue
-        database, claim = outbox.DatabaseOutbox(), outbox.claim_of(delivery)
-        files = deliver.write_pending(claim, delivery_run(walk, delivery.run), database)
-        with transaction.atomic():
-            outbox.record_files(delivery.run_id, delivery.pk, files)
-            Answer.objects.filter(delivery=delivery).delete()
-            Delivery.objects.filter(pk=delivery.pk).update(status=Delivery.Status.CLOSED)
-            if not Delivery.objects.filter(run=delivery.run, status=Delivery.Status.SEALED).exists():
-                Run.objects.filter(pk=delivery.run_id).update(tracking="written")
-        written += 1
+        try:
+            _write_pending(walk, delivery)
+        except OndatraError as error:
+            log.warning("the record files of run %s still wait: %s", delivery.run_id, error)
+            down.add(place)
+        else:
+            written += 1
     return written
+
+
+def _write_pending(walk: Walk, delivery: Delivery) -> None:
+    files = deliver.write_pending(outbox.claim_of(delivery), delivery_run(walk, delivery.run), outbox.DatabaseOutbox())
+    with transaction.atomic():
+        Run.objects.select_for_update().get(pk=delivery.run_id)
+        if not Delivery.objects.filter(pk=delivery.pk, status=Delivery.Status.SEALED).update(status=Delivery.Status.CLOSED):
+            return                              # another process wrote the same files
+        outbox.record_files(delivery.run_id, delivery.pk, files)
+        Answer.objects.filter(delivery=delivery).delete()
+        if not Delivery.objects.filter(run=delivery.run_id, status=Delivery.Status.SEALED).exists():
+            Run.objects.filter(pk=delivery.run_id).update(tracking="written")
 
 
 # what a run came to

@@ -4,14 +4,13 @@ A workspace's lake is the source, a model its source object; a destination and i
 """
 from __future__ import annotations
 
-from django.conf import settings
-
+from ondatra_web import stores
 from ondatra_web.models import Destination, DestinationObject, ModelState, Organization, Run, Sync, Workspace
 from runtime import facts
 from runtime.masks import Masker
 from runtime.model import Model
 from runtime.push import PushFunction
-from runtime.store import Store, open_store
+from runtime.store import Store
 from runtime.tracking import Places, RunInfo
 
 
@@ -43,7 +42,7 @@ def write_fact_tables(organization: Organization, store: Store | None = None) ->
     """Replaces the three fact tables of one organization; their URLs. Raises StoreError."""
     models = {(s.workspace_id, s.name): s.pk for s in ModelState.objects.filter(workspace__organization=organization)}
     return facts.write(
-        store or open_store(settings.ONDATRA.tracking_url), organization.pk,
+        store or stores.of_organization(organization.pk), organization.pk,
         [facts.SourceObject(s.pk, s.name, models.get((s.workspace_id, s.name))) for s in Sync.objects.filter(workspace__organization=organization)],
         [facts.Destination(d.pk, facts.connection_type(d.type), d.type) for d in Destination.objects.filter(workspace__organization=organization)],
         [facts.DestinationObject(o.pk, facts.object_type(o.destination.type, o.name), o.name)

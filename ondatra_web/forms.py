@@ -54,6 +54,24 @@ class StartForm(forms.Form):
     dry_run = forms.BooleanField(required=False)
 
 
+class BucketForm(forms.Form):
+    """A bucket of an organization's own; which words are allowed is said where it is saved."""
+
+    bucket = forms.CharField(max_length=63)
+    prefix = forms.CharField(required=False, max_length=300)      # type: ignore[assignment]  # no clash: fields leave the class
+    region = forms.CharField(max_length=50, initial="us-east-1")
+    endpoint = forms.CharField(required=False, max_length=500)
+    by = forms.ChoiceField(choices=[("key", "Key pair"), ("role", "Role")], initial="key")
+    access_key = forms.CharField(required=False, max_length=200)
+    secret_key = forms.CharField(required=False, max_length=500, strip=False)
+    role_arn = forms.CharField(required=False, max_length=300)
+    retention_days = forms.IntegerField(required=False, min_value=1, max_value=36_500)
+
+
+class RetentionForm(forms.Form):
+    retention_days = forms.IntegerField(required=False, min_value=1, max_value=36_500)
+
+
 def matches_state(state: str) -> dict[str, Any]:
     """The condition on a sync, annotated with `last_status`, for a choice of STATES."""
     if state == "paused":

@@ -1,16 +1,23 @@
 """The tables. One row per organization, sync, run, chunk or file; never one per record."""
 from __future__ import annotations
 
+import uuid
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
 
+def new_external_id() -> str:
+    return f"ondatra-{uuid.uuid4().hex}"
+
+
 class Organization(models.Model):
     """The tenant; its id is [ORG_ID] in the store's folders."""
 
     name = models.CharField(max_length=200)
+    external_id = models.CharField(max_length=40, default=new_external_id, editable=False)     # what the trust policy of its bucket's role asks for
     created_at = models.DateTimeField(default=timezone.now)
 
     def __str__(self) -> str:
@@ -34,6 +41,35 @@ class Membership(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} in {self.organization}"
+
+
+class Bucket(models.Model):
+    """A bucket of an organization's own for the records of its runs, with the credentials that reach it. Runs name the one that they were written to."""
+
+    organization = models.ForeignKey(Organization, models.CASCADE)
+    bucket = models.CharField(max_length=255)
+    prefix = models.CharField(max_length=500, blank=True)
+    region = models.CharField(max_length=50)
+    endpoint = models.CharField(max_length=500, blank=True)         # empty: AWS
+    role_arn = models.CharField(max_length=300, blank=True)
+    access_key = models.CharField(max_length=200, blank=True)
+    secret = models.TextField(blank=True, editable=False)           # the secret key, encrypted
+    in_use = models.BooleanField(default=False)                     # new runs are written there
+    retention_days = models.IntegerField(null=True, blank=True)     # null: nothing is ever removed
+    saved_at = models.DateTimeField(default=timezone.now)
+    checked_at = models.DateTimeField(null=True, blank=True)
+    problem = models.TextField(blank=True)                          # what the last check found
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["endpoint", "bucket"], name="one_owner_a_bucket"),
+                       models.UniqueConstraint(fields=["organization"], condition=Q(in_use=True), name="one_bucket_in_use")]
+
+    def __str__(self) -> str:
+        return self.url
+
+    @property
+    def url(self) -> str:
+        return f"s3://{self.bucket}/{self.prefix}".rstrip("/")
 
 
 class Workspace(models.Model):
@@ -193,6 +229,7 @@ class Run(models.Model):
     finalized = models.BooleanField(default=False)
     tracking = models.CharField(max_length=10, blank=True)          # written, pending; empty while the run goes on
     store_url = models.CharField(max_length=1000, blank=True)
+    bucket = models.ForeignKey(Bucket, models.PROTECT, null=True, blank=True)      # null: the install's own store
     metadata = models.JSONField(default=dict)                       # what metadata.json holds
     table_version = models.BigIntegerField(null=True)
     source_version = models.CharField(max_length=200, blank=True)

@@ -8,18 +8,14 @@ from typing import Any
 
 from django.conf import settings
 
-from ondatra_web.models import ApiCallFile, RecordFile, Run, Sync
+from ondatra_web import stores
+from ondatra_web.models import ApiCallFile, Bucket, RecordFile, Run, Sync
 from runtime import call_files, records
 from runtime.history import HistoryIndex
 from runtime.masks import Masker
 from runtime.model import Mask
 from runtime.records import FileRef, Filter, Page
-from runtime.store import FolderStore, Store, open_store
-
-
-def store_of(run: Run) -> Store:
-    """The store that the run's files were written to."""
-    return open_store(run.store_url or settings.ONDATRA.tracking_url)
+from runtime.store import FolderStore, Store
 
 
 def files_of(run: Run) -> list[FileRef]:
@@ -27,11 +23,11 @@ def files_of(run: Run) -> list[FileRef]:
     if run.dry_run:
         return planned_files(run.pk)
     own = list(RecordFile.objects.filter(run=run).order_by("pk"))
-    files = _refs(own, store_of(run))
+    files = _refs(own, stores.of_run(run))
     if run.invalid and not any(f.batch_type == "records_invalid" for f in own):
         earlier = RecordFile.objects.filter(run__sync_id=run.sync_id, run_id__lt=run.pk, batch_type="records_invalid").select_related("run")
         if (last := earlier.order_by("-run_id").first()) is not None:
-            files += _refs(earlier.filter(run_id=last.run_id).order_by("pk"), store_of(last.run))
+            files += _refs(earlier.filter(run_id=last.run_id).order_by("pk"), stores.of_run(last.run))
     return files
 
 
@@ -50,9 +46,10 @@ def planned_files(run_id: int) -> list[FileRef]:
 def history_files(sync: Sync) -> list[FileRef]:
     """The files of all runs of a sync that are still kept, newest first; only what a history needs of them."""
     rows = (RecordFile.objects.filter(run__sync=sync, run__rows_expired_at=None).order_by("-pk")
-            .values_list("url", "rows", "min_identifier", "max_identifier", "run_id", "run__store_url"))
-    stores = {url: open_store(url or settings.ONDATRA.tracking_url) for url in {row[-1] for row in rows}}
-    return [FileRef(store := stores[root], store.path_of(url), n, None, None, low, high, run) for url, n, low, high, run, root in rows]
+            .values_list("url", "rows", "min_identifier", "max_identifier", "run_id", "run__store_url", "run__bucket"))
+    buckets = Bucket.objects.select_related("organization").in_bulk([row[-1] for row in rows if row[-1]])
+    opened = {(url, bucket): stores.at(url, buckets.get(bucket)) for url, bucket in {row[-2:] for row in rows}}
+    return [FileRef(store := opened[root, bucket], store.path_of(url), n, None, None, low, high, run) for url, n, low, high, run, root, bucket in rows]
 
 
 def index_of(sync: Sync) -> HistoryIndex:
@@ -99,6 +96,6 @@ def count_of(run: Run, filter: Filter | None = None) -> int:
 
 def calls_of(run: Run, record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The requests and answers of the push call that sent this record."""
-    store = store_of(run)
+    store = stores.of_run(run)
     urls = ApiCallFile.objects.filter(run=run).order_by("pk").values_list("url", flat=True)
     return call_files.calls_of(store.locals([store.path_of(url) for url in urls]), record)

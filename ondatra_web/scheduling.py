@@ -106,7 +106,7 @@ def write_waiting_files() -> None:
     """Record files of runs that ended while their store was down."""
     for workspace in Workspace.objects.filter(sync__run__tracking="pending").distinct():
         try:
-            execution.write_pending(workspace)
+            execution.write_pending(execution.prepare(workspace))
         except OndatraError as error:
             log.warning("record files of workspace %s still wait: %s", workspace.slug, error)
 

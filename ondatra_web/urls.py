@@ -2,7 +2,7 @@ from django.contrib import admin
 from django.contrib.auth import views as auth_views
 from django.urls import path
 
-from ondatra_web.views import home, models, records, run, syncs
+from ondatra_web.views import home, models, records, run, store, syncs
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -17,6 +17,11 @@ urlpatterns = [
     path("runs/<int:run_id>/records/", records.records, name="records"),
     path("runs/<int:run_id>/records/download/", records.download, name="download_records"),
     path("models/", models.index, name="models"),
+    path("store/", store.index, name="stores"),
+    path("store/<int:organization_id>/", store.store, name="store"),
+    path("store/<int:organization_id>/save/", store.save, name="save_bucket"),
+    path("store/<int:organization_id>/install/", store.use_install, name="use_install_store"),
+    path("store/<int:organization_id>/buckets/<int:bucket_id>/", store.change, name="change_bucket"),
     path("login/", auth_views.LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("logout/", auth_views.LogoutView.as_view(), name="logout"),
     path("admin/", admin.site.urls),

@@ -20,6 +20,10 @@ class Config:
     redis_url: str | None
     spark_master: str
     s3_endpoint: str | None
+    #: Servers besides AWS that organizations may name for buckets of their own.
+    bucket_endpoints: tuple[str, ...] = ()
+    #: Records that may wait for a store that is down before new runs are refused.
+    most_unwritten: int = 5_000_000
 
     @property
     def jars_dir(self) -> Path:
@@ -46,4 +50,6 @@ def from_env(env: Mapping[str, str] = os.environ) -> Config:
         redis_url=env.get("REDIS_URL") or None,
         spark_master=env.get("SPARK_MASTER") or "local[2]",
         s3_endpoint=env.get("AWS_ENDPOINT_URL_S3") or env.get("AWS_ENDPOINT_URL") or None,
+        bucket_endpoints=tuple(e.strip().rstrip("/") for e in env.get("ONDATRA_BUCKET_ENDPOINTS", "").split(",") if e.strip()),
+        most_unwritten=int(env.get("ONDATRA_MOST_UNWRITTEN") or 5_000_000),
     )

@@ -302,9 +302,10 @@ class _Delivery:
         self.outbox.close(self.claim, closing)
 
     def _write(self, digest: str) -> dict[str, Any]:
+        files = self._write_records(digest)         # first: requests whose file no database row names would never be shown
         calls_file = tracking.write_calls(self.run.store, self.run.info, self.claim.chunk_id, self.calls, self.run.masker,
                                           rows=self.rows, batch_numbers=self.answers.call.tolist()) if self.calls else None
-        return {"files": self._write_records(digest), "calls_file": calls_file}
+        return {"files": files, "calls_file": calls_file}
 
     def write_files(self) -> Sequence[tracking.WrittenFile]:
         """The record files of a sealed delivery whose store was down; raises StoreError while it still is."""

@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from botocore.config import Config as ClientConfig
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
 from runtime import config
-from runtime.errors import StoreError
+from runtime.errors import ConfigError, StoreError
 from runtime.store import AlreadyThere, Credentials, Store
 
 #: Larger files go up in parts of this size.
@@ -34,7 +34,7 @@ DEFAULT_CACHE_BYTES = 2 * 1024**3
 REASONS = {
     "NoSuchBucket": "there is no such bucket: create it, or correct its name",
     "InvalidAccessKeyId": "the access key is unknown there: check the access key id and the endpoint",
-    "SignatureDoesNotMatch": "the secret key does not belong to the access key: check AWS_SECRET_ACCESS_KEY",
+    "SignatureDoesNotMatch": "the secret key does not belong to the access key: check it (AWS_SECRET_ACCESS_KEY, or the bucket's own)",
     "AccessDenied": "these credentials are not allowed to do that: s3:PutObject, s3:GetObject, s3:DeleteObject and s3:ListBucket are needed",
     "403": "these credentials are not allowed to do that: s3:PutObject, s3:GetObject, s3:DeleteObject and s3:ListBucket are needed",
     "RequestTimeTooSkewed": "this machine's clock differs too much from the server's: set the clock",
@@ -42,6 +42,7 @@ REASONS = {
     "InvalidToken": "the session token is not valid: renew the credentials",
 }
 ELSEWHERE = ("PermanentRedirect", "301", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException")
+TAKEN = ("PreconditionFailed", "412", "ConditionalRequestConflict")
 
 
 class S3Store(Store):
@@ -51,6 +52,8 @@ class S3Store(Store):
         self.bucket, self.prefix, self._credentials = bucket, prefix, credentials
         self.url = f"s3://{bucket}/{prefix}".rstrip("/")
         own = credentials or Credentials()
+        if credentials and not (own.role_arn or own.access_key and own.secret_key):     # boto3 would take the install's
+            raise ConfigError(f"the store {self.url} has neither a role nor a whole key pair of its own: give it one")
         self.endpoint = own.endpoint or ("" if credentials else os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or "")
         self.region = own.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
         whose = hashlib.sha256(f"{self.endpoint}|{bucket}|{own.access_key or own.role_arn}".encode()).hexdigest()[:16]
@@ -65,9 +68,11 @@ class S3Store(Store):
         """One client for all threads; role credentials renew themselves before they expire."""
         with self._lock:
             if self._client is None:
+                ours: Any = {"ignore_configured_endpoint_urls": self._credentials is not None}      # boto3's stubs do not know it
                 self._client = _session(self._credentials, self.region).client(
                     "s3", region_name=self.region, endpoint_url=self.endpoint or None,
                     config=ClientConfig(signature_version="s3v4", connect_timeout=5, read_timeout=60, max_pool_connections=16,
+                                        **ours,
                                         retries={"mode": "standard", "max_attempts": 4}, s3={"addressing_style": "path" if self.endpoint else "auto"},
                                         request_checksum_calculation="when_required", response_checksum_validation="when_required"))
             return self._client
@@ -77,10 +82,16 @@ class S3Store(Store):
 
     def put_new(self, path: str, data: bytes) -> None:
         with self._told("written", path):
-            if len(data) > PART_SIZE:
-                self._put_parts(path, data, only_new=True)
-            else:
-                self.client.put_object(Bucket=self.bucket, Key=self._key(path), Body=data, IfNoneMatch="*")
+            try:
+                if len(data) > PART_SIZE:
+                    self._put_parts(path, data, only_new=True)
+                else:
+                    self.client.put_object(Bucket=self.bucket, Key=self._key(path), Body=data, IfNoneMatch="*")
+            except ClientError as error:
+                # a request whose answer got lost is sent again and finds its own file
+                again = error.response.get("ResponseMetadata", {}).get("RetryAttempts")
+                if not again or _code(error) not in (*TAKEN, "NoSuchUpload") or self.get(path) != data:
+                    raise
 
     def replace(self, path: str, data: bytes) -> None:
         self._etags.pop(path, None)
@@ -105,7 +116,8 @@ class S3Store(Store):
             condition = {"IfNoneMatch": "*"} if only_new else {}
             self.client.complete_multipart_upload(**where, UploadId=upload, MultipartUpload={"Parts": parts}, **condition)
         except BaseException:
-            self.client.abort_multipart_upload(**where, UploadId=upload)
+            with suppress(ClientError, BotoCoreError):
+                self.client.abort_multipart_upload(**where, UploadId=upload)
             raise
 
     def get(self, path: str) -> bytes:
@@ -197,17 +209,23 @@ class S3Store(Store):
             raise StoreError(f"{self.url_of(path)} cannot be {what}: {error}") from None
 
     def _explained(self, what: str, path: str, error: ClientError) -> StoreError:
-        code = str(error.response.get("Error", {}).get("Code", ""))
+        code = _code(error)
         headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
         said = f"{self.url_of(path)} cannot be {what}"
-        if code in ("PreconditionFailed", "412", "ConditionalRequestConflict"):
+        if code in TAKEN:
             return AlreadyThere(f"{self.url_of(path)} exists already")
         if code in ("NoSuchKey", "404", "NotFound"):
             return _NotThere(f"{said}: it is not there")
         if code in ELSEWHERE:
             region = headers.get("x-amz-bucket-region", "")
-            return StoreError(f"{said}: the bucket lies in another region than {self.region}{f' ({region})' if region else ''}; set AWS_REGION to the bucket's")
+            there = f" ({region})" if region else ""
+            return StoreError(f"{said}: the bucket lies in another region than {self.region}{there}; "
+                              "name the bucket's own (AWS_REGION, or its region on the page Store)")
         return StoreError(f"{said}: {REASONS.get(code) or error.response.get('Error', {}).get('Message') or code} ({code})")
+
+
+def _code(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))
 
 
 class _NotThere(StoreError):
@@ -223,6 +241,7 @@ def _session(credentials: Credentials | None, region: str) -> boto3.Session:
     from botocore.session import get_session
 
     base = get_session()
+    base.set_config_variable("region", region)      # of the server that hands out the role's credentials
     arguments = {"RoleSessionName": "ondatra", **({"ExternalId": credentials.external_id} if credentials.external_id else {})}
     fetcher = AssumeRoleCredentialFetcher(base.create_client, base.get_credentials(), credentials.role_arn, extra_args=arguments)
     session: Any = get_session()

@@ -92,10 +92,13 @@ class Store(ABC):
         return url[len(self.url) + 1:]
 
     def check(self) -> None:
-        """Writes, reads and deletes a small file. Raises StoreError that says which of them failed and why."""
-        path, data = f"ondatra-check-{uuid.uuid4().hex}.txt", uuid.uuid4().hex.encode()
+        """Writes, lists, reads and deletes a small file. Raises StoreError that says which of them failed and why."""
+        folder = "ondatra-check"
+        path, data = f"{folder}/{uuid.uuid4().hex}.txt", uuid.uuid4().hex.encode()
         self.put_new(path, data)
         try:
+            if path not in self.list(folder):
+                raise StoreError(f"the store {self.url} does not list {path}, which was just written")
             if self.get(path) != data:
                 raise StoreError(f"the store {self.url} gave other bytes back than were written")
         except StoreError:

@@ -18,7 +18,7 @@ ENVIRONMENT = re.compile(r"""(?:environ(?:\.get)?[\[(]|env\.(?:get|bool|list|db)
 NOT_OURS = {"PATH", "PYTHON", "PYTHONUNBUFFERED", "DEBIAN_FRONTEND", "DJANGO_SETTINGS_MODULE", "HOME"}
 MOST_LINES, MOST_OF_A_FUNCTION = 400, 60
 #: All tables in one file: their fields are read side by side.
-LONGER = {"ondatra_web/models.py": 450}
+LONGER = {"ondatra_web/models.py": 550}
 
 
 def _functions(path: Path) -> Iterator[tuple[str, int]]:

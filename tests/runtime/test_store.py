@@ -6,19 +6,14 @@ import os
 import uuid
 
 import pytest
-from seaweed import BUCKET, S3Server, running
+from proxy import before
+from seaweed import BUCKET, S3Server
 from test_records import put, record
 
 from runtime import exports, records
 from runtime.errors import ConfigError, StoreError
 from runtime.s3 import PART_SIZE, S3Store
 from runtime.store import AlreadyThere, Credentials, FolderStore, open_store
-
-
-@pytest.fixture(scope="module")
-def s3(tmp_path_factory):
-    with running(tmp_path_factory.mktemp("seaweed")) as server:
-        yield server
 
 
 def own(server: S3Server, access="devkey", secret="devsecret123"):
@@ -109,6 +104,57 @@ def test_a_check_says_why_a_bucket_cannot_be_used(s3, tmp_path, bucket, access, 
     with pytest.raises(StoreError, match=said) as error:
         S3Store(bucket, "p", credentials=own(s3, access, secret), cache_dir=tmp_path).check()
     assert bucket in str(error.value) and secret not in str(error.value)
+
+
+def through(proxy, tmp_path, prefix):
+    return S3Store(BUCKET, prefix, credentials=Credentials("devkey", "devsecret123", region="us-east-1", endpoint=proxy.url), cache_dir=tmp_path / "p")
+
+
+@pytest.mark.parametrize("size", [100_000, PART_SIZE + 100_000])
+def test_a_connection_that_is_cut_in_the_middle_of_a_put_loses_and_doubles_nothing(s3, tmp_path, size):
+    data, prefix = os.urandom(size), uuid.uuid4().hex
+    straight = S3Store(BUCKET, prefix, credentials=own(s3), cache_dir=tmp_path / "s")
+    with before(s3.endpoint) as proxy:
+        store = through(proxy, tmp_path, prefix)
+        proxy.cut = 1
+        store.put_new("cut", data)                  # the request is sent again
+        proxy.deaf = 1
+        store.put_new("deaf", data)                 # it was written, but the answer was lost: the second request meets its own file
+        assert (straight.get("cut"), straight.get("deaf"), proxy.cut, proxy.deaf) == (data, data, 0, 0)
+        straight.put_new("theirs", b"other")
+        proxy.deaf = 1
+        with pytest.raises(AlreadyThere):
+            store.put_new("theirs", data)
+        proxy.cut = 10**6
+        with pytest.raises(StoreError, match="never cannot be written"):
+            store.put_new("never", data)
+    assert sorted(straight.list("")) == ["cut", "deaf", "theirs"]
+
+
+def test_a_bucket_in_another_region_is_told_with_its_region(tmp_path):
+    """As AWS answers; the test server has no regions."""
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+    from threading import Thread
+
+    class Elsewhere(BaseHTTPRequestHandler):
+        def do_PUT(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            body = b"<Error><Code>AuthorizationHeaderMalformed</Code><Message>the region 'us-east-1' is wrong</Message></Error>"
+            self.send_response(400)
+            self.send_header("x-amz-bucket-region", "eu-north-1")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere)
+    Thread(target=server.serve_forever, daemon=True).start()
+    store = S3Store("b", "", credentials=Credentials("k", "s", region="us-east-1", endpoint=f"http://127.0.0.1:{server.server_port}"), cache_dir=tmp_path)
+    with pytest.raises(StoreError, match=r"another region than us-east-1 \(eu-north-1\)"):
+        store.check()
+    server.shutdown()
 
 
 def test_a_server_that_is_down_is_named(tmp_path):

@@ -16,7 +16,7 @@ from django.utils import timezone
 from ondatra_web.models import ApiCallFile, Membership, MessageGroup, Organization, RecordFile, Run, Sync, Workspace
 from runtime.call_files import SCHEMA as CALL_SCHEMA
 from runtime.messages import pattern
-from runtime.store import open_store
+from runtime.store import Store, open_store
 from runtime.tracking import SCHEMA
 
 BEGAN = datetime(2026, 1, 15, 6, 0, tzinfo=UTC)
@@ -61,11 +61,12 @@ def record(identifier: str | None, status: str = "succeeded", message: str | Non
             "previous_payload": None if previous is None else orjson.dumps(previous).decode()}
 
 
-def put_records(run: Run, folder: Path, rows: list[dict[str, Any]], *, batch_type: str = "records_updated", number: int = 0) -> None:
+def put_records(run: Run, folder: Path, rows: list[dict[str, Any]], *, batch_type: str = "records_updated", number: int = 0,
+                store: Store | None = None) -> None:
     """A record file in the run's store, with the database row and message groups that name it."""
-    store = open_store(folder.as_uri())
-    Run.objects.filter(pk=run.pk).update(store_url=folder.as_uri())
-    run.store_url = folder.as_uri()
+    store = store or open_store(folder.as_uri())
+    Run.objects.filter(pk=run.pk).update(store_url=store.url)
+    run.store_url = store.url
     rows = [{**r, "sync_configuration_id": str(run.sync_id), "sync_run_id": str(run.pk)} for r in rows]
     path = f"sync_tracking_datasets/{run.sync.workspace.organization_id}/{run.sync_id}/{run.pk}/{batch_type}.{number}.parquet"
     store.put_new(path, _parquet(rows, SCHEMA))

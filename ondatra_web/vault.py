@@ -1,0 +1,51 @@
+"""Secrets that people typed in, encrypted before they reach the database."""
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from functools import lru_cache
+from pathlib import Path
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from django.conf import settings
+
+from runtime.errors import ConfigError
+
+SHORTEST = 32
+
+
+def seal(text: str) -> str:
+    """The text, encrypted with the install's newest key."""
+    return _fernet(_keys()).encrypt(text.encode()).decode()
+
+
+def unseal(sealed: str) -> str:
+    """Raises ConfigError where no key of the install opens it."""
+    try:
+        return _fernet(_keys()).decrypt(sealed.encode()).decode()
+    except InvalidToken:
+        raise ConfigError("a kept secret cannot be read: it was encrypted with another key; set ONDATRA_ENCRYPTION_KEY to that key, "
+                          "or enter the secret again") from None
+
+
+def _keys() -> tuple[str, ...]:
+    """Newest first. Without a setting, a key made at first use and kept beside the database."""
+    told = tuple(key.strip() for key in os.environ.get("ONDATRA_ENCRYPTION_KEY", "").split(",") if key.strip())
+    if any(len(key) < SHORTEST for key in told):
+        raise ConfigError(f"ONDATRA_ENCRYPTION_KEY holds a key shorter than {SHORTEST} characters: use, for example, 48 random ones")
+    return told or (_kept(Path(settings.ONDATRA.data_dir) / "encryption_key"),)
+
+
+def _kept(place: Path) -> str:
+    try:
+        with open(place, "x", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
+            file.write(Fernet.generate_key().decode())
+    except FileExistsError:
+        pass
+    return place.read_text().strip()
+
+
+@lru_cache(maxsize=8)
+def _fernet(keys: tuple[str, ...]) -> MultiFernet:
+    return MultiFernet([Fernet(base64.urlsafe_b64encode(hashlib.sha256(key.encode()).digest())) for key in keys])

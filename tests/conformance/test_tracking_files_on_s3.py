@@ -1,0 +1,96 @@
+"""The strongest of the same cases with the store in a bucket of a real S3 server: written there by settings, read from there."""
+import dataclasses
+import json
+import uuid
+
+import pytest
+import test_tracking_files as on_a_folder
+from proxy import before
+from pushing import SYNC, contacts, run_id, sent, statuses
+
+BUCKET = "records"
+
+test_a_run_writes_its_records_into_its_folder_by_batch_type = on_a_folder.test_a_run_writes_its_records_into_its_folder_by_batch_type
+test_the_fact_tables_have_the_columns_asked_for_and_join_to_the_metadata = on_a_folder.test_the_fact_tables_have_the_columns_asked_for_and_join_to_the_metadata
+test_each_request_and_its_answer_is_kept_with_its_batch = on_a_folder.test_each_request_and_its_answer_is_kept_with_its_batch
+test_a_dry_run_leaves_no_files_of_tracking = on_a_folder.test_a_dry_run_leaves_no_files_of_tracking
+
+
+@pytest.fixture
+def proxy(s3):
+    with before(s3.endpoint) as made:
+        yield made
+
+
+@pytest.fixture
+def case(case, s3, proxy, monkeypatch, tmp_path):
+    """The harness's case whose `store` is a copy of the bucket, as new as the moment it is asked for."""
+    from django.conf import settings
+
+    import boto3
+    for name, value in {**s3.env, "AWS_ENDPOINT_URL_S3": proxy.url}.items():
+        monkeypatch.setenv(name, value)
+    prefix = uuid.uuid4().hex
+    monkeypatch.setattr(settings, "ONDATRA", dataclasses.replace(settings.ONDATRA, tracking_url=f"s3://{BUCKET}/{prefix}"))
+    client = boto3.client("s3", endpoint_url=s3.endpoint)
+
+    def store(_):
+        for page in client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=f"{prefix}/"):
+            for found in page.get("Contents", ()):
+                place = tmp_path / "bucket" / found["Key"].removeprefix(f"{prefix}/")
+                place.parent.mkdir(parents=True, exist_ok=True)
+                client.download_file(BUCKET, found["Key"], str(place))
+        return tmp_path / "bucket"
+
+    case.url = f"s3://{BUCKET}/{prefix}"
+    case.__class__ = type("CaseOnS3", (type(case),), {"store": property(store, lambda *_: None)})
+    return case
+
+
+def test_pages_and_commands_read_the_records_of_a_run_from_the_bucket(case):
+    from django.contrib.auth.models import User
+    from django.test import Client
+    from ondatra_web.models import Membership, Organization
+
+    result = on_a_folder.rejects(case)
+    run = run_id(result)
+    shown = case.command("records", run, "--format", "json", "--status", "rejected")
+    assert [(r["identifier"], r["status_message"]) for r in json.loads(shown.stdout)] == [("2", "bad address"), ("3", "too long"), ("4", "bad address")]
+    user = User.objects.create_user(f"reader{run}")
+    Membership.objects.create(user=user, organization=Organization.objects.get(pk=case.metadata(SYNC)["organization_id"]))
+    client = Client()
+    client.force_login(user)
+    window = client.get(f"/runs/{run}/records/?status=rejected").content.decode()
+    assert [text in window for text in ("1–3 of 3", "bad address", "too long", f"{case.url}/sync_tracking_datasets/")] == [True] * 4
+    panel = client.get(f"/runs/{run}/records/?record=records_updated.0:1").content.decode()
+    assert "/push" in panel and "bad address" in panel          # the request of that row, from api_calls in the bucket
+    lines = b"".join(client.get(f"/runs/{run}/records/download/?format=csv").streaming_content).splitlines()
+    assert len(lines) == 6
+    statuses(case)
+    retried = case.command("retry", run, "--message-like", "bad", "--yes")
+    assert retried.exit == 0, retried
+    assert sorted(row[1] for row in sent(case)) == [1, 2, 2, 3, 4, 4, 5]
+
+
+def test_a_store_that_goes_down_loses_no_record_and_the_files_follow(case, proxy, monkeypatch):
+    from django.conf import settings
+
+    contacts(case, *[(i, f"p{i}@x") for i in range(1, 8)], push={"batch_size": 2})
+    case.dest.rule("POST", "^/push$", handler=lambda call: (proxy.stop(), (200, {"statuses": {"3": "reject: no"}}))[1])
+    ended = case.run()
+    said = ended.sync(SYNC)
+    assert (said["status"], said["counts"]["succeeded"], said["counts"]["rejected"], said["tracking"]) == ("completed_with_rejects", 6, 1, "pending")
+    assert case.files(SYNC) == []
+
+    case.command("scheduler", "--once")                                # still down
+    with monkeypatch.context() as fewer:
+        fewer.setattr(settings, "ONDATRA", dataclasses.replace(settings.ONDATRA, most_unwritten=6))
+        case.write("data/contacts.csv", "id,email\n8,new@x\n")
+        refused = case.run()
+    assert (refused.exit, "7 records of earlier runs wait" in refused.text, case.sent()) == (2, True, [])
+    proxy.down = False
+    case.command("scheduler", "--once")
+    assert [(r["identifier"], r["status"]) for r in case.records(SYNC)] == [(str(i), "rejected" if i == 3 else "succeeded") for i in range(1, 8)]
+    shown = case.command("records", said["run_id"], "--format", "json")
+    assert [r["status"] for r in json.loads(shown.stdout)].count("succeeded") == 6
+    assert case.run().exit == 0
