@@ -57,7 +57,7 @@ class Command(BaseCommand):
         self.stdout.write(f"organization {organization.pk} {organization.name}: new runs keep their records in {url}")
         if waiting := stores.unwritten(organization.pk):
             self.stdout.write(f"  {waiting:,} records wait for their store")
-        for known in Bucket.objects.filter(organization=organization).exclude(pk=bucket.pk if bucket else None):
+        for known in Bucket.objects.filter(organization=organization, in_use=False):
             self.stdout.write(f"  earlier: {known.url}")
         if not bucket:
             stores.at(url, None).check()
