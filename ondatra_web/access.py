@@ -6,7 +6,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404
 
-from ondatra_web.models import Membership, ModelState, Organization, Run, Sync
+from ondatra_web.models import Export, Membership, ModelState, Organization, Run, Sync
 
 Person = AbstractBaseUser | AnonymousUser
 
@@ -67,6 +67,15 @@ def run_for(user: Person, run_id: int, *, write: bool = False) -> Run:
     if write:
         _check_writes(user, run.sync)
     return run
+
+
+def export_for(user: Person, export_id: int) -> Export:
+    """Raises Http404."""
+    try:
+        return (Export.objects.filter(run__sync__workspace__organization__membership__user_id=_id(user))
+                .select_related("run__sync__workspace", "created_by").get(pk=export_id))
+    except Export.DoesNotExist:
+        raise Http404(f"there is no export {export_id} in your organizations") from None
 
 
 def may_write(user: Person, sync: Sync) -> bool:

@@ -52,5 +52,5 @@ def _register(table: type[Model]) -> None:
 
 for _table in (models.Organization, models.Membership, models.Bucket, models.Workspace, models.Worker, models.ModelState, models.Destination,
                models.DestinationObject, models.Sync, models.Run, models.Chunk, models.Delivery, models.Answer, models.Job, models.RecordFile,
-               models.MessageGroup, models.ApiCallFile, models.RunLog, models.AuditLog, models.ApiToken, models.RateLimitHit):
+               models.MessageGroup, models.Export, models.ApiCallFile, models.RunLog, models.AuditLog, models.ApiToken, models.RateLimitHit):
     _register(_table)

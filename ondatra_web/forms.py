@@ -10,7 +10,7 @@ from ondatra_web.models import Run
 STATES = [("", "Any state"), ("completed", "Completed"), ("completed_with_rejects", "With rejects"), ("failed", "Failed"), ("held", "Held"),
           ("working", "Working"), ("cancelled", "Cancelled"), ("never", "Never run"), ("paused", "Paused"), ("archived", "Archived")]
 STATUSES = [("", "All"), ("success", "Success"), ("rejected", "Rejected"), ("invalid", "Invalid"), ("planned", "Planned")]
-FORMATS = [("csv", "CSV"), ("json", "JSON"), ("parquet", "Parquet")]
+FORMATS = [("csv", "CSV"), ("jsonl", "JSON lines"), ("json", "JSON"), ("parquet", "Parquet")]
 
 
 class AddressForm(forms.Form):
@@ -45,6 +45,7 @@ class RecordFilterForm(AddressForm):
 
 class DownloadForm(RecordFilterForm):
     format = forms.ChoiceField(choices=FORMATS)
+    sample = forms.BooleanField(required=False)                 # the first rows only, at once
 
 
 class StartForm(forms.Form):

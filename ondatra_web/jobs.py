@@ -11,7 +11,7 @@ if not apps.ready:              # a Dramatiq process imports this module first
 import dramatiq  # noqa: E402
 from django.db import close_old_connections, transaction  # noqa: E402
 
-from ondatra_web import execution, queue, workers  # noqa: E402
+from ondatra_web import execution, exporting, queue, workers  # noqa: E402
 from ondatra_web.ledger import is_alive  # noqa: E402
 from ondatra_web.models import Delivery, Run  # noqa: E402
 from runtime.errors import OndatraError  # noqa: E402
@@ -72,3 +72,11 @@ def push(run_id: int, slots: int = 1) -> None:
             execution.close(run)
         return
     execution.deliver_run(walk, run.sync.name, run, slots)
+
+
+@dramatiq.actor(queue_name="export", max_retries=0, time_limit=TIME_LIMIT)
+def export(export_id: int) -> None:
+    """Writes the records of a run into a file."""
+    close_old_connections()
+    workers.me("push")
+    exporting.work(export_id)

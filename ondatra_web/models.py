@@ -409,6 +409,42 @@ class ApiCallFile(models.Model):
         return self.url
 
 
+class Export(models.Model):
+    """Records of a run on their way into one file to fetch."""
+
+    class Status(models.TextChoices):
+        QUEUED = "queued"
+        WORKING = "working"
+        DONE = "done"
+        FAILED = "failed"
+        CANCELLED = "cancelled"
+        REMOVED = "removed"                                         # its time is over
+
+    OPEN = (Status.QUEUED, Status.WORKING)
+
+    run = models.ForeignKey(Run, models.CASCADE)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    format = models.CharField(max_length=10)
+    filter = models.JSONField(default=dict)                         # of runtime.records.Filter, what is not None
+    status = models.CharField(max_length=10, choices=Status.choices, default=Status.QUEUED)
+    wanted = models.BigIntegerField(null=True)                      # rows that match
+    rows = models.BigIntegerField(default=0)                        # written so far
+    size = models.BigIntegerField(default=0)
+    error = models.TextField(blank=True)                            # why it failed, or which files are missing from a file that is done
+    owner = models.ForeignKey(Worker, models.SET_NULL, null=True, related_name="+")
+    lease = models.IntegerField(default=0)
+    created_at = models.DateTimeField(default=timezone.now)
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"export {self.pk}"
+
+    @property
+    def percent(self) -> int:
+        return min(99, 100 * self.rows // self.wanted) if self.wanted else 0
+
+
 class RunLog(models.Model):
     """Lines that a run said: print() of push functions, warnings."""
 

@@ -25,7 +25,7 @@ _broker: dramatiq.Broker | None = None
 
 def send(actor: str, *args: int) -> None:
     """Wakes a worker. A broker that is down is logged, not raised: the scheduler sends again."""
-    queue = "pipeline" if actor == "pipeline" else "push"
+    queue = actor                               # each actor has a queue of its own name
     try:
         broker().declare_queue(queue)
         broker().enqueue(dramatiq.Message(queue_name=queue, actor_name=actor, args=args, kwargs={}, options={}))

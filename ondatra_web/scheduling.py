@@ -4,22 +4,18 @@ from __future__ import annotations
 import datetime as dt
 import logging
 
-from django.conf import settings
 from django.utils import timezone
 
-from ondatra_web import actions, execution, facts, queue, records, workers
+from ondatra_web import actions, execution, exporting, facts, queue, records, retention, workers
 from ondatra_web.ledger import is_alive
 from ondatra_web.models import Organization, Run, Sync, Worker, Workspace
 from runtime import schedules
 from runtime.errors import OndatraError
-from runtime.store import open_store
 
 log = logging.getLogger("ondatra.scheduler")
 EVERY_SECONDS = 5
 #: A message older than this without a claim is taken for lost.
 FACTS_EVERY = dt.timedelta(hours=6)
-#: Runs whose records one round removes; the next round goes on.
-MOST_EXPIRED = 50
 _facts_written = [dt.datetime.min.replace(tzinfo=dt.UTC)]
 LOST_MESSAGE = dt.timedelta(seconds=20)
 
@@ -34,8 +30,10 @@ def round() -> None:
     """One look at everything."""
     start_scheduled()
     resume_dead()
+    exporting.resume()
+    exporting.remove_old()
     write_waiting_files()
-    expire_records()
+    retention.expire()
     if timezone.now() - _facts_written[0] > FACTS_EVERY:
         write_facts()
 
@@ -48,21 +46,11 @@ def write_facts() -> None:
             facts.write_fact_tables(organization)
         except OndatraError as error:
             log.warning("the fact tables of organization %s wait: %s", organization.pk, error)
-    records.refresh_history(Sync.objects.filter(archived_at=None))
-
-
-def expire_records() -> None:
-    """Removes the records of runs past their retention from the product's own store; counts and message groups stay."""
-    own = settings.ONDATRA.tracking_url
-    old = Run.objects.filter(rows_expired_at=None, store_url=own, ended_at__isnull=False).exclude(status__in=Run.ACTIVE).select_related("sync__workspace")
-    for days in old.order_by().values_list("sync__retention_days", flat=True).distinct():
-        due = old.filter(sync__retention_days=days, created_at__lt=timezone.now() - dt.timedelta(days=days)).order_by("pk")
-        for run in due[:MOST_EXPIRED]:
-            store = open_store(own)
-            place = f"{run.sync.workspace.organization_id}/{run.sync_id}/{run.pk}"
-            removed = sum(store.delete_prefix(f"{kind}/{place}/") for kind in ("sync_tracking_datasets", "api_calls"))
-            Run.objects.filter(pk=run.pk).update(rows_expired_at=timezone.now())
-            log.info("run %s of %s is past its retention of %s days: %s files removed", run.pk, run.sync.name, days, removed)
+    for sync in Sync.objects.filter(archived_at=None).select_related("workspace"):
+        try:
+            records.refresh_history([sync])
+        except OndatraError as error:
+            log.warning("the history of %s is answered without its index: %s", sync.name, error)
 
 
 def start_scheduled() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import uuid
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -38,11 +40,14 @@ def _keys() -> tuple[str, ...]:
 
 
 def _kept(place: Path) -> str:
-    try:
-        with open(place, "x", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
+    if not place.exists():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        part = place.with_name(f".{uuid.uuid4().hex}.part")
+        with open(part, "x", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
             file.write(Fernet.generate_key().decode())
-    except FileExistsError:
-        pass
+        with suppress(FileExistsError):         # another process was quicker: its key holds
+            os.link(part, place)
+        part.unlink()
     return place.read_text().strip()
 
 

@@ -13,6 +13,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from runtime.errors import StoreError
 from runtime.masks import Masker, Scrubber
 from runtime.store import AlreadyThere, Store
 
@@ -92,7 +93,15 @@ def _plain(value: Any, name: str) -> Any:
 
 def calls_of(places: Sequence[Path], record: Mapping[str, Any], *, most: int = 50) -> list[dict[str, Any]]:
     """The calls that were about a record: those tied to its row, else those of its push call that name its identifier, else all of that call."""
-    of_batch = [call for place in places for call in pq.read_table(place, filters=[("batch_number", "=", record["batch_number"])]).to_pylist()]
+    of_batch: list[dict[str, Any]] = []
+    damaged = []
+    for place in places:
+        try:
+            of_batch += pq.read_table(place, columns=SCHEMA.names, partitioning=None, filters=[("batch_number", "=", record["batch_number"])]).to_pylist()
+        except (pa.ArrowException, OSError, KeyError) as error:
+            damaged.append(f"{place.name} cannot be read: {str(error).splitlines()[0][:200]}")
+    if damaged and not of_batch:
+        raise StoreError("the requests of this record: " + "; ".join(damaged[:3]))
     row, identifier = f"{record['row_id']}:{record['change_type']}", record["identifier"]
     tied = [c for c in of_batch if row in (c["rows"] or ())]
     if not tied and identifier:

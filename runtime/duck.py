@@ -17,6 +17,8 @@ from runtime.errors import StoreError
 Cursor = duckdb.DuckDBPyConnection
 #: A page that takes longer is broken off; exports have no such limit.
 PAGE_SECONDS = 20
+#: What DuckDB raises for a file whose bytes or types are not what they should be.
+DAMAGED = (duckdb.IOException, duckdb.InvalidInputException, duckdb.SerializationException, duckdb.DataError)
 
 
 def quoted(text: str) -> str:
@@ -46,10 +48,17 @@ def cursor(folders: Iterable[Path], *, seconds: int = PAGE_SECONDS) -> Iterator[
         yield one
     except duckdb.InterruptException:
         raise StoreError(f"the question took longer than {seconds} s: narrow it, or export the rows") from None
-    except (duckdb.IOException, duckdb.InvalidInputException, duckdb.SerializationException) as error:
+    except duckdb.Error as error:
+        if isinstance(error, duckdb.FatalException | duckdb.InternalException):
+            _connection.cache_clear()           # what DuckDB gave up answers nothing more
         raise StoreError(f"a record file cannot be read: {str(error).splitlines()[0]}") from None
     finally:
         one.close()
+
+
+def unreadable(name: str, error: Exception) -> str:
+    """What is wrong with one file, as a sentence."""
+    return f"{name}.parquet cannot be read: {str(error).splitlines()[0][:300]}"
 
 
 def tuples(one: duckdb.DuckDBPyConnection, sql: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:

@@ -5,6 +5,7 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import BinaryIO, Literal, get_args
 
+import duckdb
 import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
@@ -25,12 +26,16 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def export(files: Sequence[FileRef], filter: Filter | None, format: Format, sink: BinaryIO, *, most: int | None = None, bom: bool = True,
-           progress: Callable[[int], None] = lambda rows: None) -> int:
-    """Writes what the filter selects; `progress` is told the rows so far. How many rows it wrote. Raises StoreError."""
+           progress: Callable[[int], None] = lambda rows: None, problems: list[str] | None = None) -> int:
+    """Writes what the filter selects, in bounded memory; `progress` is told the rows so far. How many rows it wrote.
+
+    A file that cannot be read is left out and told in `problems`; where that is None, StoreError is raised once all else is written.
+    """
     if format not in FORMATS:
         raise ConfigError(f"there is no format {format!r}; there are: {', '.join(FORMATS)}")
     chosen = filter or Filter()
-    batches = selected(files, chosen, _expressions(format), most)
+    missed: list[str] = []
+    batches = selected(files, chosen, _expressions(format), most, problems=missed)
     writer = {"csv": _csv, "json": _json, "jsonl": _json_lines, "parquet": _parquet}[format]
     if format == "csv" and bom:
         sink.write(_BOM)
@@ -38,29 +43,50 @@ def export(files: Sequence[FileRef], filter: Filter | None, format: Format, sink
     for rows in writer(batches, sink):
         total += rows
         progress(total)
+    if problems is None and missed:
+        raise StoreError(_left_out(missed))
+    (problems if problems is not None else []).extend(missed)
     return total
 
 
-def selected(files: Sequence[FileRef], chosen: Filter, expressions: str, most: int | None = None) -> Iterator[pa.RecordBatch]:
-    """What the filter selects, in the order of the files; `expressions` are SQL over the columns, `identifier, row_id`."""
+def selected(files: Sequence[FileRef], chosen: Filter, expressions: str, most: int | None = None, *,
+             problems: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """What the filter selects, in the order of the files; `expressions` are SQL over the columns, `identifier, row_id`. Problems as in `export`."""
     where, values = chosen.where()
     left = most
     candidates = [f for f in files if chosen.may_hold(f)]
     if not candidates:
         return
-    problems: list[str] = []
+    missed: list[str] = []
     with duck.cursor(roots(candidates), seconds=0) as one:
         for file in candidates:                 # one at a time: a bounded local copy holds for any size
-            for part in opened([file], problems):
-                limit = "" if left is None else f" LIMIT {left}"
+            limit = "" if left is None else f" LIMIT {left}"
+            for part in opened([file], missed):
                 bound: Mapping[str, object] = {k: v for k, v in values.items() if f"${k}" in where} | part.values
-                for batch in one.sql(f"SELECT {expressions} FROM ({part.source()}) WHERE {where}{limit}", params=bound).to_arrow_reader(BATCH_ROWS):
+                for batch in _batches(one, f"SELECT {expressions} FROM ({part.source()}) WHERE {where}{limit}", bound, file, missed):
                     yield batch
                     left = None if left is None else left - batch.num_rows
             if left is not None and left <= 0:
-                return
-    if problems:
-        raise StoreError("; ".join(problems[:5]) + ": everything else was exported")
+                break
+    if problems is None and missed:
+        raise StoreError(_left_out(missed))
+    (problems if problems is not None else []).extend(missed)
+
+
+def _batches(one: duck.Cursor, sql: str, bound: Mapping[str, object], file: FileRef, missed: list[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of one file; where it is damaged, those before the damage."""
+    rows = 0
+    try:
+        for batch in one.sql(sql, params=bound).to_arrow_reader(BATCH_ROWS):
+            rows += batch.num_rows
+            yield batch
+    except (duckdb.Error, pa.ArrowException, OSError) as error:     # the reader raises DuckDB's errors as Arrow's
+        missed.append(f"{duck.unreadable(file.name, error)}; {rows:,} rows before that were taken")
+
+
+def _left_out(missed: Sequence[str]) -> str:
+    more = f"; and {len(missed) - 5:,} more" if len(missed) > 5 else ""
+    return "; ".join(missed[:5]) + f"{more}: everything else was exported"
 
 
 def _expressions(format: Format) -> str:

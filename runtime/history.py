@@ -9,8 +9,8 @@ from __future__ import annotations
 import fcntl
 import os
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from runtime import duck
 from runtime.errors import StoreError
-from runtime.records import FileRef, Filter, opened, roots
+from runtime.records import FileRef, Filter, Opened, opened, roots
 
 #: What the index says of each record; the rest is fetched by `place`.
 COLUMNS = ("identifier", "sync_run_id", "status", "status_message", "operation", "change_type", "outcome", "batch_ended_at")
@@ -85,13 +85,15 @@ class HistoryIndex:
     def _add(self, files: Sequence[FileRef]) -> None:
         problems: list[str] = []
         parts = [one for part in opened(files, problems) for one in part.each()]
-        tables = []
+        tables, covered = [], list[str]()
         with duck.cursor(roots(files), seconds=0) as cursor:
             for part in parts:
                 sql = f"SELECT {_picked(part.files[0])} FROM ({part.source(position=True)}) WHERE identifier IS NOT NULL"
-                tables.append(cursor.sql(sql, params=part.values).to_arrow_table())
+                with suppress(*duck.DAMAGED):       # a damaged file stays out of the index; the run's page names it
+                    tables.append(cursor.sql(sql, params=part.values).to_arrow_table())
+                    covered += [key(f) for f in part.files]
         if tables:
-            self._write(pa.concat_tables(tables).sort_by([("identifier", "ascending")]), [key(f) for part in parts for f in part.files])
+            self._write(pa.concat_tables(tables).sort_by([("identifier", "ascending")]), covered)
 
     def _write(self, table: pa.Table, covers: Sequence[str]) -> Path:
         place = self.folder / f"{uuid.uuid4().hex}.parquet"
@@ -166,8 +168,16 @@ def _asked(files: Sequence[FileRef], identifiers: Sequence[str]) -> list[dict[st
     found = []
     with duck.cursor(roots(candidates)) as one:
         for part in opened(candidates, []):
-            keys = {str(p): key(f) for p, f in zip(part.places, part.files, strict=True)}
-            sql = f"SELECT {', '.join(COLUMNS)}, __row, __file FROM ({part.source(COLUMNS, position=True)}) WHERE {where}"
-            rows = duck.tuples(one, sql, {**values, **part.values})
-            found += [{**dict(zip(COLUMNS, row, strict=False)), "place": f"{keys[row[-1]]}:{row[-2]}"} for row in rows]
+            try:
+                found += _asked_of(one, part, where, values)
+            except duck.DAMAGED:
+                for each in part.each() if len(part.files) > 1 else ():
+                    with suppress(*duck.DAMAGED):
+                        found += _asked_of(one, each, where, values)
     return found
+
+
+def _asked_of(one: duck.Cursor, part: Opened, where: str, values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    keys = {str(p): key(f) for p, f in zip(part.places, part.files, strict=True)}
+    sql = f"SELECT {', '.join(COLUMNS)}, __row, __file FROM ({part.source(COLUMNS, position=True)}) WHERE {where}"
+    return [{**dict(zip(COLUMNS, row, strict=False)), "place": f"{keys[row[-1]]}:{row[-2]}"} for row in duck.tuples(one, sql, {**values, **part.values})]

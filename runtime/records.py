@@ -309,12 +309,29 @@ def _read(one: duck.Cursor, part: Opened, where: str, values: Mapping[str, Any],
     if wanted <= 0:
         return offset
     bound = {**values, **part.values}
-    rows = duck.tuples(one, f"SELECT * FROM ({part.source(position=True)}) WHERE {where} LIMIT {wanted} OFFSET {offset}", bound)
+    try:
+        rows = duck.tuples(one, f"SELECT * FROM ({part.source(position=True)}) WHERE {where} LIMIT {wanted} OFFSET {offset}", bound)
+        left = 0 if rows or not offset else max(0, offset - _count(one, part, where, values))
+    except duck.DAMAGED as error:
+        if len(part.files) == 1:
+            found.problems.append(duck.unreadable(part.files[0].name, error))
+            return offset
+        for each in part.each():                # one of them is damaged: the others are shown
+            offset = _read(one, each, where, values, found, offset, most)
+        return offset
     names = {str(p): f.name for p, f in zip(part.places, part.files, strict=True)}
     for row in rows:
         found.rows.append(dict(zip(NAMES, row, strict=False)))
         found.places.append(f"{names[row[-1]]}:{row[-2]}")
-    return 0 if rows or not offset else max(0, offset - _count(one, part, where, values))
+    return left
+
+
+def _counted(one: duck.Cursor, part: Opened, where: str, values: Mapping[str, Any]) -> int:
+    """As _count, without files that are damaged."""
+    try:
+        return _count(one, part, where, values)
+    except duck.DAMAGED:
+        return sum(_counted(one, each, where, values) for each in part.each()) if len(part.files) > 1 else 0
 
 
 def _count(one: duck.Cursor, part: Opened, where: str, values: Mapping[str, Any]) -> int:
@@ -345,7 +362,7 @@ def count(files: Sequence[FileRef], filter: Filter | None = None) -> int:
     unknown = [f for f, n in known if n is None]
     if unknown:
         with duck.cursor(roots(unknown)) as one:
-            total += sum(_count(one, part, where, values) for part in opened(unknown, []))
+            total += sum(_counted(one, part, where, values) for part in opened(unknown, []))
     return total
 
 

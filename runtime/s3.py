@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
 import os
 import threading
 import time
@@ -137,6 +138,18 @@ class S3Store(Store):
         with self._told("deleted", path):
             self.client.delete_object(Bucket=self.bucket, Key=self._key(path))
         self._etags.pop(path, None)
+
+    def delete_prefix(self, prefix: str) -> int:
+        gone, paths = 0, iter(self.list(prefix))
+        while some := list(itertools.islice(paths, 1_000)):     # as many as one request takes
+            with self._told("deleted", prefix):
+                answer = self.client.delete_objects(Bucket=self.bucket, Delete={"Objects": [{"Key": self._key(p)} for p in some], "Quiet": True})
+            if wrong := answer.get("Errors"):
+                raise StoreError(f"{self.url}/{wrong[0].get('Key')} cannot be deleted: {wrong[0].get('Message') or wrong[0].get('Code')}")
+            gone += len(some)
+            for path in some:
+                self._etags.pop(path, None)
+        return gone
 
     # the copy on disk
 

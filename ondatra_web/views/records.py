@@ -28,7 +28,10 @@ from runtime.records import FileRef, Filter, Page
 
 SIZE = 25
 MOST_REASONS = 100
-TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/json", "parquet": "application/vnd.apache.parquet"}
+#: More rows than this are a job with a file to fetch; a sample of them comes at once.
+MOST_AT_ONCE = 50_000
+SAMPLE = 1_000
+TYPES = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8", "json": "application/json", "parquet": "application/vnd.apache.parquet"}
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,8 @@ def _window(run: Run, address: dict[str, Any]) -> dict[str, Any]:
         "problems": page.problems, "total": total, "first": (number - 1) * SIZE + 1, "last": (number - 1) * SIZE + len(page.rows),
         "number": number, "pages": pages, "newer": _query(kept, page=number - 1), "next": _query(kept, page=number + 1),
         "downloads": [(label, _query(kept, format=name)) for name, label in FORMATS], "query": record_files.duckdb_query(files, filter) if files else "",
+        "export": _query(kept), "at_once": total <= MOST_AT_ONCE, "sample": SAMPLE, "formats": FORMATS,
+        "exports": run.export_set.exclude(status="removed").order_by("-pk")[:5],
         "panel": panel_of(run, files, chosen) if chosen else None, "close_record": _query(here), "filtered": bool(kept),
         "reason": str(address.get("reason") or "")}
 
@@ -97,6 +102,11 @@ def _found_by(run: Run, files: Sequence[FileRef], filter: Filter) -> Filter:
     if filter.prefix and not record_files.page(files, filter, limit=1).rows:
         return with_masked(replace(filter, prefix=None, identifier=filter.prefix), run)
     return filter
+
+
+def chosen_filter(run: Run, address: dict[str, Any]) -> Filter:
+    """What the address selects, as the window shows it. Raises OndatraError."""
+    return _found_by(run, files_of(run), filter_of(run, address))
 
 
 def _row(record: dict[str, Any], place: str, here: dict[str, Any], chosen: str) -> dict[str, Any]:
@@ -124,14 +134,19 @@ def download(request: SignedIn, run_id: int) -> HttpResponse | FileResponse:
     run = run_for(request.user, run_id)
     form = DownloadForm(request.GET)
     if not form.is_valid() and "format" in form.errors:
-        return HttpResponseBadRequest("format is one of csv, json, parquet", content_type="text/plain")
+        return HttpResponseBadRequest(f"format is one of {', '.join(name for name, _ in FORMATS)}", content_type="text/plain")
     if records_visible(run) != "shown":
         return HttpResponse(f"the records of run {run.pk} have expired or never were", status=410, content_type="text/plain")
     format = form.cleaned_data["format"]
     file: IO[bytes] = tempfile.TemporaryFile()      # noqa: SIM115 -- the response closes it
     try:
         files = files_of(run)
-        exports.export(files, _found_by(run, files, filter_of(run, form.chosen)), format, file)     # type: ignore[arg-type]
+        chosen = _found_by(run, files, filter_of(run, form.chosen))
+        if not form.chosen["sample"] and (total := record_files.count(files, chosen)) > MOST_AT_ONCE:
+            file.close()
+            return HttpResponse(f"{total:,} rows are too many to come at once: start an export in the window of records, or add sample=1 "
+                                f"for the first {SAMPLE:,}", status=413, content_type="text/plain")
+        exports.export(files, chosen, format, file, most=SAMPLE if form.chosen["sample"] else None)     # type: ignore[arg-type]
     except OndatraError as error:
         file.close()
         return HttpResponse(str(error), status=503, content_type="text/plain")

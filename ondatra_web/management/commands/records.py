@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -17,6 +18,7 @@ from runtime.errors import ConfigError, StoreError
 from runtime.records import FileRef, Filter
 
 MOST_TABLE_ROWS = 1_000
+TELL_SECONDS = 5
 
 
 class Command(RunCommand):
@@ -25,6 +27,7 @@ class Command(RunCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("--status", metavar="S", help=f"one of {', '.join(records.STATUSES)}")
+        parser.add_argument("--message-like", metavar="M", help="a part of the message, or a pattern with %%")
         parser.add_argument("--identifier", metavar="I", help="the key as the records show it, or the plain one where it is masked")
         parser.add_argument("--format", choices=["table", *exports.FORMATS], default="table")
         parser.add_argument("--output", metavar="FILE", help="a file to write to; parquet needs one")
@@ -32,15 +35,20 @@ class Command(RunCommand):
     def act(self, run: Run, options: dict[str, Any]) -> int:
         if options["format"] == "parquet" and not options["output"]:
             raise ConfigError("parquet is no text: name a file with --output FILE")
-        chosen = web_records.with_masked(Filter(status=options["status"], identifier=options["identifier"]), run)
+        chosen = web_records.with_masked(Filter(status=options["status"], message=options["message_like"], identifier=options["identifier"]), run)
         chosen.where()                          # a wrong status is an error before anything is written
         try:
             files = web_records.files_of(run)
+            problems: list[str] = []
             if options["format"] == "table":
                 self._table(files, chosen, options["output"])
             else:
                 with self._sink(options["output"]) as sink:
-                    exports.export(files, chosen, options["format"], sink, bom=False)
+                    exports.export(files, chosen, options["format"], sink, bom=False, problems=problems, progress=self._teller(bool(options["output"])))
+            for problem in problems:
+                self.stderr.write(problem)
+            if problems:
+                return 1                        # everything else was written
         except StoreError as error:
             self.stderr.write(str(error))
             return 1
@@ -51,12 +59,29 @@ class Command(RunCommand):
         if output:
             if not Path(output).parent.is_dir():
                 raise ConfigError(f"{output} cannot be written: there is no such folder")
-            with Path(output).open("wb") as file:
-                yield file
+            part = Path(f"{output}.part")       # a broken-off export leaves no file that looks whole
+            try:
+                with part.open("wb") as file:
+                    yield file
+                part.replace(output)
+            except OSError as error:
+                raise ConfigError(f"{output} cannot be written: {error.strerror or error}") from None
+            finally:
+                part.unlink(missing_ok=True)
             return
         sys.stdout.flush()
         yield cast(BinaryIO, _Text(self.stdout))
         sys.stdout.flush()
+
+    def _teller(self, told: bool) -> Callable[[int], None]:
+        """Says from time to time how far a long export is."""
+        last = [time.monotonic()]
+
+        def tell(rows: int) -> None:
+            if told and time.monotonic() - last[0] > TELL_SECONDS:
+                last[0] = time.monotonic()
+                self.stderr.write(f"{rows:,} rows written")
+        return tell
 
     def _table(self, files: Sequence[FileRef], chosen: Filter, output: str | None) -> None:
         page = records.page(files, chosen, limit=MOST_TABLE_ROWS)

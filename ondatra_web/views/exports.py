@@ -1,0 +1,69 @@
+"""Whole results as a file: started from the window of records, watched here, fetched from here."""
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import FileResponse, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from ondatra_web import exporting
+from ondatra_web.access import export_for, run_for
+from ondatra_web.forms import FORMATS, DownloadForm
+from ondatra_web.models import Export
+from ondatra_web.views.records import TYPES, chosen_filter
+from ondatra_web.views.shown import SignedIn, records_visible
+from runtime.errors import OndatraError
+
+
+@require_POST
+@login_required
+def start(request: SignedIn, run_id: int) -> HttpResponse:
+    """The filter is the window's address; the format comes with the button."""
+    run = run_for(request.user, run_id)
+    form = DownloadForm({**request.GET.dict(), "format": request.POST.get("format", "")})
+    try:
+        if records_visible(run) != "shown":
+            return HttpResponse(f"the records of run {run.pk} have expired or never were", status=410, content_type="text/plain")
+        made = exporting.start(run, chosen_filter(run, form.chosen), str(form.chosen["format"]), user=request.user)
+    except OndatraError as error:
+        messages.error(request, str(error))
+        return redirect("run", run_id)
+    return redirect("export", made.pk)
+
+
+@require_safe
+@login_required
+def export(request: SignedIn, export_id: int) -> HttpResponse:
+    return render(request, "records/export.html", _context(export_for(request.user, export_id)))
+
+
+@require_safe
+@login_required
+def live(request: SignedIn, export_id: int) -> HttpResponse:
+    return render(request, "records/_export.html", _context(export_for(request.user, export_id)))
+
+
+def _context(found: Export) -> dict[str, object]:
+    return {"export": found, "run": found.run, "sync": found.run.sync, "label": dict(FORMATS)[found.format], "active": found.status in Export.OPEN,
+            "kept_until": found.ended_at + exporting.KEPT if found.ended_at else None, "name": exporting.name_of(found),
+            "filters": [(name.replace("_", " "), value) for name, value in found.filter.items()]}
+
+
+@require_safe
+@login_required
+def file(request: SignedIn, export_id: int) -> HttpResponse | FileResponse:
+    found = export_for(request.user, export_id)
+    place = exporting.place(found)
+    if records_visible(found.run) != "shown" or found.status == Export.Status.REMOVED:
+        return HttpResponse(f"the file of export {found.pk} is not kept any more", status=410, content_type="text/plain")
+    if found.status != Export.Status.DONE or not place.exists():
+        return HttpResponse(f"export {found.pk} has no file: it is {found.status}", status=404, content_type="text/plain")
+    return FileResponse(place.open("rb"), as_attachment=True, filename=exporting.name_of(found), content_type=TYPES[found.format])
+
+
+@require_POST
+@login_required
+def cancel(request: SignedIn, export_id: int) -> HttpResponse:
+    exporting.cancel(export_for(request.user, export_id))
+    return redirect("export", export_id)
