@@ -24,6 +24,7 @@ from runtime.tracking import WrittenFile
 #: How old the answer to "was this run cancelled, is it still ours?" may be; asked before every call.
 FRESH_SECONDS = 0.2
 MOST_LOG_LINES = 1_000
+LONGEST_LINE = 10_000
 
 
 def columns_of(plain: Sequence[Sequence[str]]) -> tuple[Column, ...]:
@@ -153,7 +154,7 @@ class DatabaseOutbox:
             if closing.calls_file:
                 ApiCallFile.objects.create(run_id=claim.run_id, delivery_id=claim.delivery_id, url=closing.calls_file[0], calls=closing.calls_file[1])
             room = MOST_LOG_LINES - RunLog.objects.filter(run_id=claim.run_id).count()
-            RunLog.objects.bulk_create([RunLog(run_id=claim.run_id, level=level, text=text) for level, text in closing.log[:max(room, 0)]])
+            RunLog.objects.bulk_create([RunLog(run_id=claim.run_id, level=level, text=_line(text)) for level, text in closing.log[:max(room, 0)]])
             if closing.files_pending:
                 Run.objects.filter(pk=claim.run_id).update(tracking="pending")
             else:
@@ -173,6 +174,12 @@ class DatabaseOutbox:
 
     def thread_ends(self) -> None:
         connection.close()
+
+
+def _line(text: str) -> str:
+    """A log line as any database takes it: no NUL, no half surrogates, of a length that a page can show."""
+    text = text.replace("\0", "\ufffd").encode(errors="backslashreplace").decode()
+    return text if len(text) <= LONGEST_LINE else text[:LONGEST_LINE - 1] + "…"
 
 
 def save_states(chunk_id: int, whole: np.ndarray[Any, Any], runs_failed: np.ndarray[Any, Any] | None = None) -> None:

@@ -23,7 +23,7 @@ _PARTS = re.compile(
 @lru_cache(maxsize=65_536)
 def pattern(message: str) -> str:
     """What a message has in common with others of its sort."""
-    said = _PARTS.sub(lambda m: f"‹{m.lastgroup}›", " ".join(message[:LONGEST].split()))
+    said = _PARTS.sub(lambda m: f"‹{m.lastgroup}›", " ".join(message[:LONGEST].replace("\0", " ").split()))
     return said if len(said) <= LONGEST_PATTERN else said[:LONGEST_PATTERN - 1] + "…"
 
 

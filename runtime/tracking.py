@@ -36,6 +36,8 @@ ROW_GROUP = 50_000
 #: Patterns of one file that are kept apart; the rest is counted together.
 MOST_GROUPS = 1_000
 OTHER = "‹other messages›"
+#: What the database remembers of a file are shortened texts; the file has them whole.
+LONGEST_BOUND, LONGEST_SAMPLE = 200, 2_000
 
 
 @dataclass(frozen=True)
@@ -153,8 +155,25 @@ def _described(table: pa.Table, batch_type: str, number: int, url: str, size: in
     status, message = table.column("status"), table.column("status_message")
     keys = pc.binary_join_element_wise(status, table.column("operation"), pc.fill_null(table.column("change_type"), ""), "|")
     bounds = pc.min_max(table.column("identifier")).as_py()
-    return WrittenFile(batch_type, number, url, table.num_rows, size, _tally(status), _tally(keys), bounds["min"], bounds["max"],
+    return WrittenFile(batch_type, number, url, table.num_rows, size, _tally(status), _tally(keys), *_bounds(bounds["min"], bounds["max"]),
                        _groups(table.filter(pc.is_valid(message))))
+
+
+def _bounds(low: str | None, high: str | None) -> tuple[str | None, str | None]:
+    """No longer than a database likes, and without the character that PostgreSQL has no text for: still at most and at least every identifier."""
+    if low is None or high is None:
+        return low, high
+    short = low.partition("\0")[0][:LONGEST_BOUND]
+    cut, nul, _ = high[:LONGEST_BOUND].partition("\0")
+    upper = cut + "\1" if nul else cut + "\U0010ffff" if len(high) > LONGEST_BOUND else cut
+    return (short, upper) if upper >= high else (None, None)    # not known: the file is opened
+
+
+def _sample(text: str | None) -> str | None:
+    if text is None:
+        return None
+    text = text.replace("\0", "\ufffd")
+    return text if len(text) <= LONGEST_SAMPLE else text[:LONGEST_SAMPLE - 1] + "…"
 
 
 def _tally(column: pa.ChunkedArray) -> dict[str, int]:
@@ -174,7 +193,7 @@ def _groups(said: pa.Table) -> list[MessageGroup]:
         if group not in rows and len(rows) >= MOST_GROUPS:
             group = entry["status"], OTHER
         rows[group] += entry["identifier_count"]
-        samples.setdefault(group, (entry["status_message"], entry["identifier_first"]))
+        samples.setdefault(group, (_sample(entry["status_message"]) or "", _sample(entry["identifier_first"])))
     return [MessageGroup(status, said, n, *samples[status, said]) for (status, said), n in rows.most_common()]
 
 

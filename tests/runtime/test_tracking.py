@@ -151,6 +151,15 @@ def test_the_same_content_is_accepted_and_other_content_takes_the_next_number(st
     assert [p.rsplit("/", 1)[1] for p in store.list("")] == ["metadata.json", "records_updated.0.parquet", "records_updated.1.parquet"]
 
 
+@pytest.mark.parametrize("texts", [["a", "b"], ["a\0b", "a\0c"], ["x" * 1_000_000, "x" * 1_000_001], ["", "\0"], ["é" * 300]])
+def test_the_bounds_of_a_file_are_short_have_no_nul_and_hold_its_identifiers(texts):
+    low, high = tracking._bounds(min(texts), max(texts))
+    assert all(low <= text <= high for text in texts) and max(len(low), len(high)) <= 201 and "\0" not in low + high
+    assert tracking._bounds("a", "\U0010ffff" * 300) == (None, None)
+    for text in texts:
+        assert all(low[:n] <= text[:n] <= high[:n] for n in (1, 2, 150, 250) if text[:n])
+
+
 def test_a_foreign_file_is_left_alone(store):
     store.put_new("sync_tracking_datasets/1/2/3/records_updated.0.parquet", b"PAR1 not really")
     files = tracking.write(store, info(), batch([row(1, "a@x")]), counter())
