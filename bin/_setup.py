@@ -133,11 +133,18 @@ def _apt(package: str, otherwise: str) -> None:
 
 def jars_ready() -> str:
     """The Delta jars, resolved once; later starts need no network."""
-    wanted = "s3" if os.environ.get("ONDATRA_LAKE_URL", "").startswith("s3") else "delta"
-    kept = subprocess.run([PYTHON, "-m", "runtime.jars", "--check", wanted, JARS], cwd=ROOT, capture_output=True, check=False).returncode == 0
-    if kept:
+    return _jars("s3" if os.environ.get("ONDATRA_LAKE_URL", "").startswith("s3") else "delta", JARS)
+
+
+def wiremock_ready() -> str:
+    """A server for the tests of asynchronous destinations; beside the jars, in a folder that Spark does not load."""
+    return _jars("org.wiremock:wiremock-standalone:3.13.2", JARS / "wiremock")
+
+
+def _jars(wanted: str, folder: Path) -> str:
+    if subprocess.run([PYTHON, "-m", "runtime.jars", "--check", wanted, folder], cwd=ROOT, capture_output=True, check=False).returncode == 0:
         return "kept"
-    _patiently(PYTHON, "-m", "runtime.jars", wanted, JARS, cwd=ROOT)
+    _patiently(PYTHON, "-m", "runtime.jars", wanted, folder, cwd=ROOT)
     return "resolved"
 
 

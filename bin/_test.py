@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 
-from _setup import JARS, ROOT, VENV, chromium_ready, postgres_ready, set_up, step
+from _setup import JARS, ROOT, VENV, chromium_ready, postgres_ready, set_up, step, wiremock_ready
 
 
 def main() -> int:
@@ -14,6 +14,7 @@ def main() -> int:
     set_up("requirements-test.lock")
     step("Chromium", chromium_ready)
     step("PostgreSQL", postgres_ready)
+    step("WireMock", wiremock_ready)
     environment = {**os.environ, "SPARK_DRIVER_MEMORY": "4g", "ONDATRA_JARS_DIR": str(JARS),
                    "PATH": f"{VENV / 'bin'}{os.pathsep}{os.environ['PATH']}", "PYTHONUNBUFFERED": "1"}
     for name in ("ONDATRA_DATA_DIR", "DATABASE_URL", "REDIS_URL"):      # the tests make their own

@@ -1,4 +1,4 @@
-"""`python -m runtime.jars [--check] delta|s3 FOLDER`: fetches the jars that Spark lacks, once, through Spark's own Ivy."""
+"""`python -m runtime.jars [--check] delta|s3|GROUP:NAME:VERSION FOLDER`: fetches the jars that Spark lacks, once, through Spark's own Ivy."""
 from __future__ import annotations
 
 import re
@@ -16,11 +16,15 @@ PACKAGES = {"delta": DELTA, "s3": DELTA + S3}
 EXCLUDED = ("software.amazon.awssdk:bundle", "org.apache.hadoop:hadoop-client-api", "org.apache.hadoop:hadoop-client-runtime")
 
 
+def _packages(wanted: str) -> tuple[str, ...]:
+    return PACKAGES.get(wanted) or (wanted,)
+
+
 def present(folder: Path, wanted: str) -> bool:
     """Whether everything wanted was fetched into the folder before; `complete` names what was."""
     stamp = folder / "complete"
     known = stamp.read_text().split() if stamp.exists() else []
-    return set(PACKAGES[wanted]) <= set(known) and any(folder.glob("*.jar"))
+    return set(_packages(wanted)) <= set(known) and any(folder.glob("*.jar"))
 
 
 def artifact(file_name: str) -> str:
@@ -35,19 +39,20 @@ def fetch(folder: Path, wanted: str) -> list[str]:
     import pyspark
     from pyspark.sql import SparkSession
 
+    packages = _packages(wanted)
     with tempfile.TemporaryDirectory() as ivy:
         # a session resolves its packages before it starts; nothing else of it is needed
         (SparkSession.builder.master("local[1]").config("spark.jars.ivy", ivy).config("spark.ui.enabled", "false")
          .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
-         .config("spark.jars.packages", ",".join(PACKAGES[wanted])).config("spark.jars.excludes", ",".join(EXCLUDED)).getOrCreate().stop())
+         .config("spark.jars.packages", ",".join(packages)).config("spark.jars.excludes", ",".join(EXCLUDED)).getOrCreate().stop())
         shipped = {artifact(p.name) for p in (Path(pyspark.__file__).parent / "jars").glob("*.jar")}
         kept = [p for p in sorted((Path(ivy) / "jars").glob("*.jar")) if artifact(p.name) not in shipped]
-        if not any(p.name.startswith("io.delta_delta-spark") for p in kept):
-            raise SystemExit(f"{DELTA[0]} could not be fetched: is Maven Central reachable?")
+        if not any(artifact(p.name) == packages[0].split(":")[1] for p in kept):
+            raise SystemExit(f"{packages[0]} could not be fetched: is Maven Central reachable?")
         folder.mkdir(parents=True, exist_ok=True)
         for jar in kept:
             shutil.copyfile(jar, folder / jar.name)
-    (folder / "complete").write_text("\n".join(PACKAGES[wanted]) + "\n")
+    (folder / "complete").write_text("\n".join(packages) + "\n")
     return [p.name for p in kept]
 
 
