@@ -112,7 +112,7 @@ def _still_shown(run: Run) -> bool:
 
 def _remove_left_behind() -> None:
     """Files of expired runs that a later run showed until now."""
-    for run in (Run.objects.filter(rows_expired_at__isnull=False, recordfile__isnull=False).distinct()
+    for run in (Run.objects.filter(pk__in=RecordFile.objects.filter(run__rows_expired_at__isnull=False).values("run"))
                 .select_related("sync__workspace", "bucket__organization").order_by("pk")[:MOST]):
         if _still_shown(run):
             continue

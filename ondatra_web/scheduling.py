@@ -14,9 +14,13 @@ from runtime.errors import OndatraError
 
 log = logging.getLogger("ondatra.scheduler")
 EVERY_SECONDS = 5
-#: A message older than this without a claim is taken for lost.
 FACTS_EVERY = dt.timedelta(hours=6)
-_facts_written = [dt.datetime.min.replace(tzinfo=dt.UTC)]
+_NEVER = dt.datetime.min.replace(tzinfo=dt.UTC)
+_facts_written = [_NEVER]
+#: A store that is down is asked again after this long.
+FILES_AGAIN = dt.timedelta(seconds=30)
+_files_again: dict[int, dt.datetime] = {}
+#: A message older than this without a claim is taken for lost.
 LOST_MESSAGE = dt.timedelta(seconds=20)
 
 
@@ -92,7 +96,10 @@ def _claimed_by_the_living(run: Run) -> bool:
 
 def write_waiting_files() -> None:
     """Record files of runs that ended while their store was down."""
-    for workspace in Workspace.objects.filter(sync__run__tracking="pending").distinct():
+    for workspace in Workspace.objects.filter(pk__in=Run.objects.filter(tracking="pending").values("sync__workspace")):
+        if timezone.now() < _files_again.get(workspace.pk, _NEVER):
+            continue
+        _files_again[workspace.pk] = timezone.now() + FILES_AGAIN
         try:
             execution.write_pending(execution.prepare(workspace))
         except OndatraError as error:

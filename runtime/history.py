@@ -31,6 +31,8 @@ NAMES = (*COLUMNS, "place")
 LONGEST_MESSAGE = 300
 #: A new index file is merged with one that is at most this many times as large.
 GROWTH = 4
+#: An index file is written anew without expired records once they are this part of the record files that it covers.
+GONE_SHARE = 4
 _GROUP_ROWS = 20_000
 #: Record files read at once while the index is made: bounds its memory.
 _FILES_AT_ONCE = 64
@@ -104,25 +106,35 @@ class HistoryIndex:
         return place
 
     def _merge(self, kept: set[str]) -> None:
-        """Merges files of like size, two at a time, and drops what is no longer kept."""
+        """Drops what is no longer kept, once that is much of a file, and merges files of like size, two at a time."""
+        for place in self._places():
+            covers = _covers(place)
+            gone = sum(name not in kept for name in covers)
+            if gone == len(covers):
+                place.unlink()
+            elif gone * GONE_SHARE >= len(covers):
+                self._rewrite([place], kept)
         while True:
             sizes = sorted((p.stat().st_size, p) for p in self._places())
             pairs = [(a, b) for (small, a), (large, b) in zip(sizes, sizes[1:], strict=False) if small * GROWTH >= large]
             if not pairs:
                 return
-            a, b = pairs[0]
-            temporary = self.folder / f"{uuid.uuid4().hex}.part"
-            covers = [*_covers(a), *_covers(b)]
-            gone = sorted(set(covers) - kept)
-            with duckdb.connect(":memory:", config={"threads": 2, "memory_limit": "1GB", "temp_directory": str(self.folder / "spill")}) as one:
-                one.execute(
-                    f"COPY (SELECT * FROM read_parquet([$a, $b], hive_partitioning = false) WHERE NOT list_contains($gone, split_part(place, ':', 1)) "
-                    f"ORDER BY identifier) TO {duck.quoted(str(temporary))} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_GROUP_ROWS}, "
-                    f"KV_METADATA {{'ondatra.covers': {duck.quoted(orjson.dumps([c for c in covers if c in kept]).decode())}}})",
-                    {"a": str(a), "b": str(b), "gone": gone})
-            os.replace(temporary, temporary.with_suffix(".parquet"))
-            a.unlink()
-            b.unlink()
+            self._rewrite(pairs[0], kept)
+
+    def _rewrite(self, places: Sequence[Path], kept: set[str]) -> None:
+        """One file instead of these, without what is no longer kept."""
+        temporary = self.folder / f"{uuid.uuid4().hex}.part"
+        covers = [name for place in places for name in _covers(place)]
+        gone = sorted(set(covers) - kept)
+        with duckdb.connect(":memory:", config={"threads": 2, "memory_limit": "1GB", "temp_directory": str(self.folder / "spill")}) as one:
+            one.execute(
+                f"COPY (SELECT * FROM read_parquet($places, hive_partitioning = false) WHERE NOT list_contains($gone, split_part(place, ':', 1)) "
+                f"ORDER BY identifier) TO {duck.quoted(str(temporary))} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_GROUP_ROWS}, "
+                f"KV_METADATA {{'ondatra.covers': {duck.quoted(orjson.dumps([c for c in covers if c in kept]).decode())}}})",
+                {"places": [str(p) for p in places], "gone": gone})
+        os.replace(temporary, temporary.with_suffix(".parquet"))
+        for place in places:
+            place.unlink()
 
     def _indexed(self, kept: set[str], identifiers: Sequence[str]) -> list[dict[str, Any]]:
         sql = f"SELECT {', '.join(NAMES)} FROM read_parquet($files, hive_partitioning = false) WHERE "

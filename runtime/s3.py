@@ -225,6 +225,10 @@ class S3Store(Store):
         code = _code(error)
         headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
         said = f"{self.url_of(path)} cannot be {what}"
+        if error.operation_name == "AssumeRole":
+            role, told = (self._credentials or Credentials()).role_arn, error.response.get("Error", {}).get("Message") or code
+            return StoreError(f"{said}: the role {role} cannot be assumed ({told}); its trust policy has to allow this install, with the external id "
+                              "of the organization")
         if code in TAKEN:
             return AlreadyThere(f"{self.url_of(path)} exists already")
         if code in ("NoSuchKey", "404", "NotFound"):

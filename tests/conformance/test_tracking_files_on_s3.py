@@ -89,6 +89,7 @@ def test_a_store_that_goes_down_loses_no_record_and_the_files_follow(case, proxy
         refused = case.run()
     assert (refused.exit, "7 records of earlier runs wait" in refused.text, case.sent()) == (2, True, [])
     proxy.down = False
+    monkeypatch.setattr("ondatra_web.scheduling._files_again", {})
     case.command("scheduler", "--once")
     assert [(r["identifier"], r["status"]) for r in case.records(SYNC)] == [(str(i), "rejected" if i == 3 else "succeeded") for i in range(1, 8)]
     shown = case.command("records", said["run_id"], "--format", "json")

@@ -1,6 +1,7 @@
 """A real S3 server for tests: SeaweedFS from its Python package, on free ports, in a fresh folder."""
 from __future__ import annotations
 
+import base64
 import json
 import os
 import signal
@@ -16,6 +17,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BUCKET = "records"
+#: May be assumed by `devkey` and reaches buckets whose name begins with `role-`.
+ROLE = "arn:aws:iam::123456789012:role/records"
+
+
+def _policy(action: list[str], resource: list[str], **more: object) -> dict[str, object]:
+    return {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": action, **({"Resource": resource} if resource else {}), **more}]}
+
+
+#: The server's own STS; it knows no external ids.
+IAM = {
+    "sts": {"tokenDuration": "1h", "maxSessionLength": "12h", "issuer": "seaweedfs-sts", "signingKey": base64.b64encode(b"k" * 32).decode()},
+    "policy": {"defaultEffect": "Deny", "storeType": "memory"},
+    "policies": [{"name": "Assume", "document": _policy(["sts:AssumeRole", "s3:*"], ["*"])},
+                 {"name": "Records", "document": _policy(["s3:*"], ["arn:aws:s3:::role-*", "arn:aws:s3:::role-*/*"])}],
+    "roles": [{"roleName": "records", "roleArn": ROLE, "attachedPolicies": ["Records"],
+               "trustPolicy": _policy(["sts:AssumeRole"], [], Principal={"AWS": "*"})}]}
 
 
 @dataclass(frozen=True)
@@ -56,8 +73,10 @@ def running(folder: Path) -> Iterator[S3Server]:
     b = _free_ports()
     config = folder / "s3.json"
     config.write_text(json.dumps({"identities": [
-        {"name": "dev", "credentials": [{"accessKey": "devkey", "secretKey": "devsecret123"}], "actions": ["Admin", "Read", "Write", "List", "Tagging"]},
+        {"name": "dev", "credentials": [{"accessKey": "devkey", "secretKey": "devsecret123"}], "policyNames": ["Assume"],
+         "actions": ["Admin", "Read", "Write", "List", "Tagging"]},
         {"name": "ro", "credentials": [{"accessKey": "rokey", "secretKey": "rosecret123"}], "actions": [f"Read:{BUCKET}", f"List:{BUCKET}"]}]}))
+    (folder / "iam.json").write_text(json.dumps(IAM))
     (folder / "data").mkdir()
     log = (folder / "weed.log").open("wb")
     process = subprocess.Popen([
@@ -65,7 +84,7 @@ def running(folder: Path) -> Iterator[S3Server]:
         f"-master.port={b + 1}", f"-master.port.grpc={b + 11}", f"-volume.port={b + 2}", f"-volume.port.grpc={b + 12}",
         f"-filer.port={b + 3}", f"-filer.port.grpc={b + 13}", f"-s3.port={b}", f"-s3.port.grpc={b + 14}", "-s3.port.iceberg=0", "-s3.port.lance=0",
         "-s3.autoCreateBucket=false", "-master.volumeSizeLimitMB=128", "-volume.max=100", "-volume.preStopSeconds=0", "-master.volumePreallocate=false",
-        "-filer", "-s3", f"-s3.config={config}"], stdout=log, stderr=log, start_new_session=True)
+        "-filer", "-s3", f"-s3.config={config}", f"-s3.iam.config={folder / 'iam.json'}"], stdout=log, stderr=log, start_new_session=True)
     try:
         _wait(f"http://127.0.0.1:{b}/", process)
         server = S3Server(f"http://127.0.0.1:{b}")

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import fcntl
 
+import duckdb
 import pytest
 from test_records import put, record
 
@@ -62,6 +63,16 @@ def test_runs_that_are_no_longer_kept_leave_the_history(files, index):
     assert runs(index.find(files[3:], ["id_0002"])) == EXPECTED[:9]
     index.refresh(files[3:])
     assert index.covered() >= {f"{n}/records_updated.0" for n in range(4, 13)}
+
+
+def test_expired_records_and_broken_files_leave_the_index_itself(files, index):
+    index.refresh(files)
+    (index.folder / "broken.parquet").write_bytes(b"not parquet")
+    index.refresh(files[4:])
+    said = duckdb.execute("SELECT DISTINCT sync_run_id FROM read_parquet($p)", {"p": str(index.folder / "*.parquet")}).fetchall()
+    assert {int(run) for run, in said} == set(range(5, 13)) and index.covered() == {f"{n}/records_updated.0" for n in range(5, 13)}
+    index.refresh([])
+    assert index._places() == []
 
 
 def test_both_forms_of_an_identifier_are_looked_for(files, index):

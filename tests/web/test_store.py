@@ -13,7 +13,7 @@ import pytest
 from django.conf import settings as django_settings
 from django.core.management import call_command
 from django.test import Client
-from seaweed import BUCKET, S3Server, make_bucket
+from seaweed import BUCKET, ROLE, S3Server, make_bucket
 
 from ondatra_web import buckets, facts, records, stores
 from ondatra_web.buckets import Wanted
@@ -100,6 +100,23 @@ def test_credentials_of_the_install_are_never_used_for_a_bucket(place: Workspace
 
     with pytest.raises(ConfigError, match="neither a role nor a whole key pair"):
         stores.at(saved.url, saved)
+
+
+def test_a_role_reaches_its_bucket_and_no_other(place: Workspace, s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {**s3.env, "AWS_ENDPOINT_URL_STS": s3.endpoint}.items():
+        monkeypatch.setenv(name, value)
+    theirs, not_theirs = f"role-{uuid.uuid4().hex[:12]}", fresh(s3)
+    make_bucket(s3, theirs)
+    by_role = {"access_key": "", "secret_key": "", "role_arn": ROLE}
+
+    saved = buckets.save(place.organization, wanted(s3, theirs, **by_role))
+
+    assert stores.of_organization(place.organization_id).exists("ondatra.json") and not saved.secret
+    with pytest.raises(StoreError, match="not allowed to do that"):     # though the install's own credentials may
+        buckets.save(place.organization, wanted(s3, not_theirs, **by_role))
+    with pytest.raises(StoreError, match="cannot be assumed"):
+        buckets.save(place.organization, wanted(s3, theirs, **{**by_role, "role_arn": "arn:aws:iam::123456789012:role/nobody"}))
+    assert stores.current(place.organization_id)[1] == saved
 
 
 def test_runs_are_shown_from_where_they_were_written_through_every_switch(place: Workspace, s3: S3Server, client: Client, tmp_path: Path) -> None:
