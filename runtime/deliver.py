@@ -278,10 +278,11 @@ class _Delivery:
             if self.api.api_calls == "off":
                 return
             row_failed = any(o.kind in ("error", "reject") for o in result.outcomes or ())
-            for made in result.calls:
-                failed = row_failed or made.status is None or made.status >= 400
+            for i in range(len(result.calls)):
+                status = result.calls.status(i)
+                failed = row_failed or status is None or status >= 400
                 if failed or (self.api.api_calls == "all" and self.kept_good < KEPT_CALLS):
-                    self.calls.append(made)
+                    self.calls.append(result.calls[i])
                     self.kept_good += not failed
 
     # closing

@@ -17,7 +17,7 @@ from runtime.api_dict import Api
 from runtime.auth import Authorizer, SecretSource
 from runtime.builtins import FUNCTIONS, Session
 from runtime.errors import Cancelled, Problem, ProjectError
-from runtime.http import POOL, ApiCall, Requester, Transport, TransportError
+from runtime.http import POOL, ApiCall, Calls, Requester, Transport, TransportError
 from runtime.limits import Limiter
 from runtime.model import Column
 from runtime.redact import Redactor
@@ -63,7 +63,7 @@ class CallResult:
     outcomes: list[Outcome]
     started_at: datetime
     ended_at: datetime
-    calls: list[ApiCall] = field(default_factory=list)
+    calls: Calls = field(default_factory=Calls)
     prints: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     job_ref: dict[str, Any] | None = None       # async: outcomes are then empty until poll() gives them
@@ -77,7 +77,7 @@ class PollResult:
     outcomes: list[Outcome] | None
     started_at: datetime
     ended_at: datetime
-    calls: list[ApiCall] = field(default_factory=list)
+    calls: Calls = field(default_factory=Calls)
     prints: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     error: str = ""
@@ -87,7 +87,7 @@ class PollResult:
 @dataclass(frozen=True)
 class FinalizeResult:
     error: str = ""
-    calls: list[ApiCall] = field(default_factory=list)
+    calls: Calls = field(default_factory=Calls)
     prints: list[str] = field(default_factory=list)
 
 

@@ -59,8 +59,12 @@ ondatra__native_decode = json.decode
 def ondatra__verb(method):
     def request(url, json=None, data=None, body=None, headers=None, params=None, timeout=None, retry=None, row=None):
         text = None if json == None else ondatra__native_encode(json)
-        if data == None and body == None and headers == None and params == None and timeout == None and retry == None and row == None:
-            said = ondatra__http(method, url, text)
+        if data == None and body == None and headers == None and params == None and timeout == None and retry == None and row == None and type(url) == "string":
+            # each value that passes between Starlark and Python costs microseconds, so a plain request is one text each way
+            said = ondatra__plain(method + "\\n" + (text or "") + "\\n" + url)
+            if type(said) == "string":
+                said = ondatra__native_decode(said)
+                return struct(ok=said[0], status_code=said[1], headers=said[2], text=said[3], json=said[4])
         else:
             said = ondatra__http(method, url, text, data=data, body=body, headers=headers, params=params, timeout=timeout, retry=retry, row=row)
         if said == None:
