@@ -202,6 +202,7 @@ def _finalize(walk: Walk, name: str, run: Run, sync: Sync) -> None:
         return
     succeeded, failed = (int(n) for n in sync.finalize_counts)
     result = push.finalize(succeeded, failed, delivery_run(walk, Run.objects.select_related("sync").get(pk=run.pk)).context)
+    outbox.say(run.pk, [("print", line) for line in result.prints])
     if result.error:
         Run.objects.filter(pk=run.pk).update(error=f"finalize failed: {result.error}")
     else:

@@ -153,8 +153,7 @@ class DatabaseOutbox:
             record_files(claim.run_id, claim.delivery_id, closing.files)
             if closing.calls_file:
                 ApiCallFile.objects.create(run_id=claim.run_id, delivery_id=claim.delivery_id, url=closing.calls_file[0], calls=closing.calls_file[1])
-            room = MOST_LOG_LINES - RunLog.objects.filter(run_id=claim.run_id).count()
-            RunLog.objects.bulk_create([RunLog(run_id=claim.run_id, level=level, text=_line(text)) for level, text in closing.log[:max(room, 0)]])
+            say(claim.run_id, closing.log)
             if closing.files_pending:
                 Run.objects.filter(pk=claim.run_id).update(tracking="pending")
             else:
@@ -180,6 +179,12 @@ def _line(text: str) -> str:
     """A log line as any database takes it: no NUL, no half surrogates, of a length that a page can show."""
     text = text.replace("\0", "\ufffd").encode(errors="backslashreplace").decode()
     return text if len(text) <= LONGEST_LINE else text[:LONGEST_LINE - 1] + "…"
+
+
+def say(run_id: int, lines: Sequence[tuple[str, str]]) -> None:
+    """Adds lines (level, text) to a run's log, which people read: it has its limit."""
+    room = MOST_LOG_LINES - RunLog.objects.filter(run_id=run_id).count()
+    RunLog.objects.bulk_create([RunLog(run_id=run_id, level=level, text=_line(text)) for level, text in lines[:max(room, 0)]])
 
 
 def save_states(chunk_id: int, whole: np.ndarray[Any, Any], runs_failed: np.ndarray[Any, Any] | None = None) -> None:
