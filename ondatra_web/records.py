@@ -1,12 +1,15 @@
 """The records of a run: which files they lie in, and questions about them."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.db import connection
+from django.db.models import F, Q
+from django.db.models.functions import Collate
 
 from ondatra_web import stores
 from ondatra_web.models import ApiCallFile, Bucket, RecordFile, Run, Sync
@@ -43,13 +46,29 @@ def planned_files(run_id: int) -> list[FileRef]:
     return [records.planned_file(store, p.name, run_id) for p in names]
 
 
-def history_files(sync: Sync) -> list[FileRef]:
-    """The files of all runs of a sync that are still kept, newest first; only what a history needs of them."""
-    rows = (RecordFile.objects.filter(run__sync=sync, run__rows_expired_at=None).order_by("-pk")
-            .values_list("url", "rows", "min_identifier", "max_identifier", "run_id", "run__store_url", "run__bucket"))
-    buckets = Bucket.objects.select_related("organization").in_bulk([row[-1] for row in rows if row[-1]])
+def history_files(sync: Sync, forms: Sequence[str] = ()) -> list[FileRef]:
+    """The files of all runs of a sync that are still kept, newest first; only what a history needs of them.
+
+    With `forms` of an identifier only the files whose bounds leave room for one of them: the database compares, and of a
+    large sync it names a few files instead of all.
+    """
+    named = RecordFile.objects.filter(run__sync=sync, run__rows_expired_at=None)
+    if forms:
+        named = named.alias(low=_bytes("min_identifier"), high=_bytes("max_identifier"))
+        room = Q(min_identifier=None) | Q(max_identifier=None)
+        for form in forms:
+            said = form.partition("\0")[0]      # PostgreSQL has no text for it, and the bounds end there too
+            room |= Q(low__lte=said, high__gte=said)
+        named = named.filter(room)
+    rows = named.order_by("-pk").values_list("url", "rows", "min_identifier", "max_identifier", "run_id", "run__store_url", "run__bucket")
+    buckets = Bucket.objects.select_related("organization").in_bulk({row[-1] for row in rows if row[-1]})
     opened = {(url, bucket): stores.at(url, buckets.get(bucket)) for url, bucket in {row[-2:] for row in rows}}
     return [FileRef(store := opened[root, bucket], store.path_of(url), n, None, None, low, high, run) for url, n, low, high, run, root, bucket in rows]
+
+
+def _bytes(column: str) -> Any:
+    """The text ordered as its bytes are, which is how the bounds were found; SQLite does so anyway."""
+    return Collate(column, "C") if connection.vendor == "postgresql" else F(column)
 
 
 def index_of(sync: Sync) -> HistoryIndex:
@@ -58,7 +77,8 @@ def index_of(sync: Sync) -> HistoryIndex:
 
 def history_of(sync: Sync, identifier: str, *, limit: int = 200) -> list[dict[str, Any]]:
     """What happened to one thing over the runs, newest first; `place` is `RUN/FILE:ROW`, see `record_at`."""
-    return index_of(sync).find(history_files(sync), _forms(sync, identifier), limit=limit)
+    forms = _forms(sync, identifier)
+    return index_of(sync).find(history_files(sync, forms), forms, limit=limit)
 
 
 def record_at(sync: Sync, place: str) -> dict[str, Any] | None:
@@ -94,8 +114,12 @@ def count_of(run: Run, filter: Filter | None = None) -> int:
     return records.count(files_of(run), with_masked(filter or Filter(), run))
 
 
-def calls_of(run: Run, record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The requests and answers of the push call that sent this record."""
+def calls_of(run: Run, record: Mapping[str, Any], place: str = "") -> list[dict[str, Any]]:
+    """The requests and answers of the push call that sent this record; with its `place` only the file of its chunk is opened."""
     store = stores.of_run(run)
-    urls = ApiCallFile.objects.filter(run=run).order_by("pk").values_list("url", flat=True)
-    return call_files.calls_of(store.locals([store.path_of(url) for url in urls]), record)
+    kept = ApiCallFile.objects.filter(run=run).order_by("pk")
+    kind, _, number = place.rpartition(":")[0].partition(".")
+    if number.isdigit():
+        delivery = RecordFile.objects.filter(run=run, batch_type=kind, number=int(number)).values_list("delivery_id", flat=True).first()
+        kept = kept.filter(delivery_id=delivery) if delivery else kept
+    return call_files.calls_of(store.locals([store.path_of(url) for url in kept.values_list("url", flat=True)]), record)

@@ -48,7 +48,7 @@ def panel_of(run: Run, files: Sequence[FileRef], place: str) -> Panel | None:
     if record is None:
         return None
     problems: list[str] = []
-    calls = _calls(run, record, problems)
+    calls = _calls(run, record, place, problems)
     past = _history(run, record, problems)
     fields, changes = _fields(record)
     return Panel(record, record_status(record), fields, changes, calls, past, problems)
@@ -75,11 +75,11 @@ def _text(value: Any) -> str:
     return orjson.dumps(value, option=orjson.OPT_INDENT_2 if isinstance(value, dict | list) and value else None).decode()
 
 
-def _calls(run: Run, record: dict[str, Any], problems: list[str]) -> list[dict[str, Any]]:
+def _calls(run: Run, record: dict[str, Any], place: str, problems: list[str]) -> list[dict[str, Any]]:
     if record.get("batch_number") is None or run.dry_run:
         return []
     try:
-        calls = calls_of(run, record)[:MOST_CALLS]
+        calls = calls_of(run, record, place)[:MOST_CALLS]
     except OndatraError as error:
         problems.append(str(error))
         return []

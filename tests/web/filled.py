@@ -13,11 +13,12 @@ import pyarrow.parquet as pq
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from ondatra_web.models import ApiCallFile, Membership, MessageGroup, Organization, RecordFile, Run, Sync, Workspace
+from ondatra_web.models import ApiCallFile, Delivery, Membership, MessageGroup, Organization, RecordFile, Run, Sync, Workspace
 from runtime.call_files import SCHEMA as CALL_SCHEMA
 from runtime.messages import pattern
 from runtime.store import Store, open_store
 from runtime.tracking import SCHEMA
+from runtime.tracking import _bounds as bounds_of
 
 BEGAN = datetime(2026, 1, 15, 6, 0, tzinfo=UTC)
 
@@ -62,7 +63,7 @@ def record(identifier: str | None, status: str = "succeeded", message: str | Non
 
 
 def put_records(run: Run, folder: Path, rows: list[dict[str, Any]], *, batch_type: str = "records_updated", number: int = 0,
-                store: Store | None = None) -> None:
+                store: Store | None = None, delivery: Delivery | None = None) -> None:
     """A record file in the run's store, with the database row and message groups that name it."""
     store = store or open_store(folder.as_uri())
     Run.objects.filter(pk=run.pk).update(store_url=store.url)
@@ -71,10 +72,11 @@ def put_records(run: Run, folder: Path, rows: list[dict[str, Any]], *, batch_typ
     path = f"sync_tracking_datasets/{run.sync.workspace.organization_id}/{run.sync_id}/{run.pk}/{batch_type}.{number}.parquet"
     store.put_new(path, _parquet(rows, SCHEMA))
     known = sorted(r["identifier"] for r in rows if r["identifier"] is not None)
+    low, high = bounds_of(known[0], known[-1]) if known else (None, None)
     RecordFile.objects.create(
-        run=run, batch_type=batch_type, number=number, url=store.url_of(path), rows=len(rows), counts=Counter(r["status"] for r in rows),
+        run=run, delivery=delivery, batch_type=batch_type, number=number, url=store.url_of(path), rows=len(rows), counts=Counter(r["status"] for r in rows),
         operations=Counter(f"{r['status']}|{r['operation']}|{r['change_type'] or ''}" for r in rows),
-        min_identifier=known[0] if known else None, max_identifier=known[-1] if known else None)
+        min_identifier=low, max_identifier=high)
     for row in rows:
         if row["status_message"]:
             group, made = MessageGroup.objects.get_or_create(
@@ -85,13 +87,13 @@ def put_records(run: Run, folder: Path, rows: list[dict[str, Any]], *, batch_typ
                 group.save(update_fields=["rows"])
 
 
-def put_calls(run: Run, folder: Path, calls: list[dict[str, Any]]) -> None:
+def put_calls(run: Run, folder: Path, calls: list[dict[str, Any]], *, delivery: Delivery | None = None) -> None:
     store = open_store(folder.as_uri())
-    path = f"api_calls/{run.sync.workspace.organization_id}/{run.sync_id}/{run.pk}/1.parquet"
+    path = f"api_calls/{run.sync.workspace.organization_id}/{run.sync_id}/{run.pk}/{delivery.chunk_id if delivery else 1}.parquet"
     told = {"batch_number": 1, "attempt": 1, "method": "POST", "url": "http://assets.example/aircraft", "request_headers": "{}", "request_body": "",
             "status": 201, "response_headers": "{}", "response_text": "", "started_at": BEGAN, "ended_at": BEGAN + timedelta(milliseconds=19)}
     store.put_new(path, _parquet([{**told, **call} for call in calls], CALL_SCHEMA))
-    ApiCallFile.objects.create(run=run, url=store.url_of(path), calls=len(calls))
+    ApiCallFile.objects.create(run=run, delivery=delivery, url=store.url_of(path), calls=len(calls))
 
 
 def _parquet(rows: list[dict[str, Any]], schema: pa.Schema) -> bytes:
