@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from runtime.staging import Staged, WaitingChunk
 
 log = logging.getLogger("ondatra.pipeline")
+#: Bytes that a row which waits from an earlier run is taken for, when the effort of staging is guessed.
+ROW = 200
 
 
 @dataclass(frozen=True)
@@ -212,16 +214,20 @@ class Line:
 
     def _stage(self, work: SyncWork, result: Result) -> Staged | None:
         """The chunks of what changed since the mark; None when the table stands at the mark and nothing else is asked."""
+        from runtime.kinds import effort
         from runtime.lake import LakeTable
         from runtime.staging import StageRequest, needs_stage, stage
 
         at_mark = result.version == self.ledger.mark(work, result) and not needs_stage(work.waiting)
         if work.baseline or result.version is None or (at_mark and not work.full):
             return None
-        return stage(self.spark, StageRequest(
-            model=result.model, table=LakeTable(self.ledger.table_url(result.model.name)), mark=self.ledger.mark(work, result),
-            version=result.version, own_from=result.own_from if result.own_from is not None else -1,
-            waiting=work.waiting, out_url=work.out_url, full=work.full, columns=result.columns))
+        table = LakeTable(self.ledger.table_url(result.model.name))
+        request = StageRequest(
+            model=result.model, table=table, mark=self.ledger.mark(work, result), version=result.version,
+            own_from=result.own_from if result.own_from is not None else -1, waiting=work.waiting, out_url=work.out_url, full=work.full,
+            columns=result.columns)
+        with effort.fit(self.spark, table.size() + ROW * sum(len(c.states) for c in work.waiting)):
+            return stage(self.spark, request)
 
 
 def stored(frame: DataFrame, columns: tuple[Column, ...]) -> DataFrame:
