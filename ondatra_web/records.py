@@ -12,7 +12,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Collate
 
 from ondatra_web import stores
-from ondatra_web.models import ApiCallFile, Bucket, RecordFile, Run, Sync
+from ondatra_web.models import ApiCallFile, Bucket, MessageGroup, RecordFile, Run, Sync
 from runtime import call_files, records
 from runtime.history import HistoryIndex
 from runtime.masks import Masker
@@ -123,3 +123,12 @@ def calls_of(run: Run, record: Mapping[str, Any], place: str = "") -> list[dict[
         delivery = RecordFile.objects.filter(run=run, batch_type=kind, number=int(number)).values_list("delivery_id", flat=True).first()
         kept = kept.filter(delivery_id=delivery) if delivery else kept
     return call_files.calls_of(store.locals([store.path_of(url) for url in kept.values_list("url", flat=True)]), record)
+
+
+def reasons(run_id: int, most: int = 5) -> list[str]:
+    """The commonest messages of a run, a line each: rows, status, one message as it came, and an identifier that had it."""
+    groups = MessageGroup.objects.filter(run_id=run_id).order_by("-rows", "pk")
+    lines = [f"{g.rows:>7,} {g.status}: {(g.sample_message.splitlines() or [''])[0]} ({g.sample_identifier})" for g in groups[:most]]
+    if (more := groups.count() - most) > 0:
+        lines.append(f"        and {more} other reasons")
+    return lines

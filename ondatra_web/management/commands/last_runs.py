@@ -5,9 +5,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from ondatra_web.models import MessageGroup, Run, Sync
-
-REASONS = 5
+from ondatra_web import records
+from ondatra_web.models import Run, Sync
 
 
 class Command(BaseCommand):
@@ -32,11 +31,7 @@ def told(sync: Sync, run: Run, url: str) -> list[str]:
     lines = [f"{sync.name} → {sync.destination_type} {sync.destination_object}: {shown}"]
     if run.error:
         lines.append(f"    {run.status}: {run.error}")
-    groups = MessageGroup.objects.filter(run=run).order_by("-rows", "pk")
-    for group in groups[:REASONS]:
-        lines.append(f"    {group.rows:>7,} {group.status}: {group.sample_message.splitlines()[0]} ({group.sample_identifier})")
-    if (more := groups.count() - REASONS) > 0:
-        lines.append(f"            and {more} other reasons")
+    lines += [f"    {line}" for line in records.reasons(run.pk)]
     only = " --status rejected" if run.rejected else ""
     lines.append(f"    {url}/runs/{run.pk}/records/" if url else f"    .venv/bin/python manage.py records {run.pk}{only}")
     return lines

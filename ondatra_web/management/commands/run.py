@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from ondatra_web import execution, projects
+from ondatra_web import execution, projects, records
 from runtime.errors import ConfigError, OndatraError, ProjectError
 
 ROWS = ("source", "unchanged", "invalid", "changed", "deleted", "carried", "succeeded", "rejected", "retrying", "not_tried")
@@ -71,5 +71,6 @@ def text(said: dict[str, Any]) -> str:
         if sync["error"]:
             lines.append(f"    {sync['error']}")
         if counts["rejected"] or counts["retrying"] or counts["invalid"]:
+            lines += [f"    {line}" for line in records.reasons(sync["run_id"], 3)]
             lines.append(f"    why: python manage.py records {sync['run_id']} --status rejected")
     return "\n".join(lines)
