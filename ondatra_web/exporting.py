@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from ondatra_web import queue, workers
 from ondatra_web import records as web_records
-from ondatra_web.models import Export, Run
+from ondatra_web.models import AuditLog, Export, Run
 from runtime import exports, records
 from runtime.errors import Cancelled, ConfigError, OndatraError
 from runtime.records import Filter
@@ -39,6 +39,7 @@ def start(run: Run, filter: Filter, format: str, *, user: AbstractBaseUser | Non
     if format not in exports.FORMATS:
         raise ConfigError(f"there is no format {format!r}; there are: {', '.join(exports.FORMATS)}")
     filter.where()                              # a wrong status is said before anything starts
+    filter = _without_plain(run, filter)
     told = {name: value for name, value in asdict(filter).items() if value not in (None, ())}
     with transaction.atomic():
         Run.objects.select_for_update().get(pk=run.pk)
@@ -48,8 +49,19 @@ def start(run: Run, filter: Filter, format: str, *, user: AbstractBaseUser | Non
         if Export.objects.filter(run=run, status__in=Export.OPEN).count() >= MOST_OPEN:
             raise ConfigError(f"{MOST_OPEN} exports of run {run.pk} are under way: wait for one of them, or cancel it")
         made = Export.objects.create(run=run, format=format, filter=told, created_by=cast("User | None", user))
+        AuditLog.objects.create(organization_id=run.sync.workspace.organization_id, user=made.created_by, action="export_records", target=f"run {run.pk}",
+                                detail={"export": made.pk, "format": format})
         transaction.on_commit(lambda: queue.send("export", made.pk))
     return made
+
+
+def _without_plain(run: Run, filter: Filter) -> Filter:
+    """What a person searched for is not kept where the records hold only its masked form."""
+    if not filter.identifiers:
+        return filter
+    files = web_records.files_of(run)
+    found = tuple(form for form in filter.identifiers if records.page(files, Filter(identifier=form), limit=1).rows)
+    return replace(filter, identifiers=found or filter.identifiers[-1:])
 
 
 def cancel(export: Export) -> None:

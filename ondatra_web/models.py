@@ -229,7 +229,7 @@ class Run(models.Model):
     finalized = models.BooleanField(default=False)
     tracking = models.CharField(max_length=10, blank=True)          # written, pending; empty while the run goes on
     store_url = models.CharField(max_length=1000, blank=True)
-    bucket = models.ForeignKey(Bucket, models.PROTECT, null=True, blank=True)      # null: the install's own store
+    bucket = models.ForeignKey(Bucket, models.RESTRICT, null=True, blank=True)      # null: the install's own store
     metadata = models.JSONField(default=dict)                       # what metadata.json holds
     table_version = models.BigIntegerField(null=True)
     source_version = models.CharField(max_length=200, blank=True)

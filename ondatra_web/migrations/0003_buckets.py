@@ -41,5 +41,5 @@ class Migration(migrations.Migration):
                 models.UniqueConstraint(fields=("organization",), condition=models.Q(("in_use", True)), name="one_bucket_in_use")]},
         ),
         migrations.AddField("run", "bucket", models.ForeignKey(
-            blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, to="ondatra_web.bucket")),
+            blank=True, null=True, on_delete=django.db.models.deletion.RESTRICT, to="ondatra_web.bucket")),
     ]

@@ -14,9 +14,11 @@ from django.test import Client
 from django.utils import timezone
 
 from ondatra_web import exporting, queue, retention
-from ondatra_web.models import Export, Run, Worker
+from ondatra_web.models import AuditLog, Export, Run, Worker
 from ondatra_web.views import records as window
 from runtime.errors import ConfigError
+from runtime.masks import Masker
+from runtime.model import Mask
 from runtime.records import Filter
 from tests.web.filled import a_run, a_sync, closing, person, put_records, record, workspace
 
@@ -144,6 +146,21 @@ def test_an_export_whose_worker_died_is_begun_anew_and_one_that_lives_is_left_al
 
     made.refresh_from_db()
     assert (made.status, made.lease, exporting.place(made).exists()) == ("done", 1, True)
+
+
+def test_what_was_searched_for_is_not_kept_where_the_key_is_masked(client: Client, run: Run, tmp_path: Path) -> None:
+    masked = a_run(a_sync(workspace(), "sync.contacts"), **closing(1))
+    hashed = Masker([Mask("identifier", "hash")], masked.sync.workspace.mask_key).value("identifier", "ada@example.com")
+    put_records(masked, tmp_path / "store", [record(hashed), record("f" * 64)])
+    client.force_login(person("alice", masked.sync.workspace))
+
+    address = client.post(f"/runs/{masked.pk}/records/export/?q=ada@example.com", {"format": "csv"})["Location"]
+
+    assert "ada@example.com" not in str(list(Export.objects.values_list("filter"))) + client.get(address).content.decode()
+    made = Export.objects.get()
+    exporting.work(made.pk)
+    made.refresh_from_db()
+    assert (made.rows, AuditLog.objects.get().detail) == (1, {"export": made.pk, "format": "csv"})
 
 
 def test_asking_twice_is_one_job_and_there_is_a_bound(run: Run) -> None:

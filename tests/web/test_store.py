@@ -12,6 +12,7 @@ import boto3
 import pytest
 from django.conf import settings as django_settings
 from django.core.management import call_command
+from django.db.models import RestrictedError
 from django.test import Client
 from seaweed import BUCKET, ROLE, S3Server, make_bucket
 
@@ -146,11 +147,22 @@ def test_a_bucket_that_runs_still_need_is_not_forgotten(place: Workspace, s3: S3
     own.refresh_from_db()
     with pytest.raises(ConfigError, match="the records of 1 runs lie there"):
         buckets.forget(own)
+    with pytest.raises(RestrictedError):
+        own.delete()
     Run.objects.filter(pk=run.pk).update(rows_expired_at=dt.datetime.now(dt.UTC))
 
     buckets.forget(own)
 
     assert not Bucket.objects.exists() and Run.objects.get(pk=run.pk).bucket is None
+
+
+def test_an_organization_goes_with_its_runs_and_buckets(place: Workspace, s3: S3Server) -> None:
+    own = buckets.save(place.organization, wanted(s3, fresh(s3)))
+    a_run(a_sync(place), bucket=own, store_url=own.url, **closing(1))
+
+    place.organization.delete()
+
+    assert not Bucket.objects.exists() and not Run.objects.exists()
 
 
 def test_another_encryption_key_is_an_error_that_says_what_to_do_and_an_old_one_still_opens(
