@@ -82,7 +82,6 @@ def test_a_store_that_goes_down_loses_no_record_and_the_files_follow(case, proxy
     assert (said["status"], said["counts"]["succeeded"], said["counts"]["rejected"], said["tracking"]) == ("completed_with_rejects", 6, 1, "pending")
     assert case.files(SYNC) == []
 
-    case.command("scheduler", "--once")                                # still down
     with monkeypatch.context() as fewer:
         fewer.setattr(settings, "ONDATRA", dataclasses.replace(settings.ONDATRA, most_unwritten=6))
         case.write("data/contacts.csv", "id,email\n8,new@x\n")
