@@ -131,9 +131,10 @@ def _apt(package: str, otherwise: str) -> None:
         raise Missing(f"{otherwise}; apt-get said: {error.output.strip().splitlines()[-1] if error.output.strip() else 'nothing'}") from None
 
 
-def jars_ready() -> str:
-    """The Delta jars, resolved once; later starts need no network."""
-    return _jars("s3" if os.environ.get("ONDATRA_LAKE_URL", "").startswith("s3") else "delta", JARS)
+def jars_ready(s3: bool = False) -> str:
+    """The Delta jars, and those for S3 where the lake or staging lies there, resolved once; later starts need no network."""
+    needed = s3 or any(os.environ.get(name, "").startswith("s3:") for name in ("ONDATRA_LAKE_URL", "ONDATRA_STAGING_URL"))
+    return _jars("s3" if needed else "delta", JARS)
 
 
 def wiremock_ready() -> str:
@@ -180,8 +181,8 @@ def data_ready() -> str:
     return str(data)
 
 
-def set_up(lock: str) -> None:
+def set_up(lock: str, *, s3: bool = False) -> None:
     step("data folder", data_ready)
     step("Python packages", lambda: python_ready(lock))
     step("Java", java_ready)
-    step("Delta jars", jars_ready)
+    step("Jars for Spark", lambda: jars_ready(s3))

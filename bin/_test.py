@@ -11,7 +11,7 @@ from _setup import JARS, ROOT, VENV, chromium_ready, postgres_ready, set_up, ste
 
 def main() -> int:
     print("Set-up")
-    set_up("requirements-test.lock")
+    set_up("requirements-test.lock", s3=True)
     step("Chromium", chromium_ready)
     step("PostgreSQL", postgres_ready)
     step("WireMock", wiremock_ready)

@@ -2,6 +2,8 @@
 comes twice or late does no harm; one that is lost is sent again by the scheduler."""
 from __future__ import annotations
 
+import logging
+
 import django
 from django.apps import apps
 
@@ -12,11 +14,13 @@ import dramatiq  # noqa: E402
 from django.db import close_old_connections, transaction  # noqa: E402
 
 from ondatra_web import execution, exporting, queue, workers  # noqa: E402
+from ondatra_web import sync_log as log_table  # noqa: E402
 from ondatra_web.ledger import is_alive  # noqa: E402
-from ondatra_web.models import Delivery, Run  # noqa: E402
+from ondatra_web.models import Delivery, Organization, Run  # noqa: E402
 from runtime.errors import OndatraError  # noqa: E402
 
 queue.broker()
+log = logging.getLogger("ondatra.jobs")
 #: Long runs are cut by their leases, not by a clock: Dramatiq's own limit of ten minutes would kill them.
 TIME_LIMIT = 7 * 24 * 3600 * 1000
 PUSH_WORKERS = 2
@@ -80,3 +84,17 @@ def export(export_id: int) -> None:
     close_old_connections()
     workers.me("push")
     exporting.work(export_id)
+
+
+@dramatiq.actor(queue_name="pipeline", max_retries=0, time_limit=TIME_LIMIT)
+def sync_log(organization_id: int) -> None:
+    """Adds new records to the table sync_log: the pipeline worker has the Spark session."""
+    close_old_connections()
+    workers.me("pipeline")
+    try:
+        written = log_table.write(Organization.objects.get(pk=organization_id))
+    except OndatraError as error:
+        log.warning("the sync log of organization %s waits: %s", organization_id, error)
+    else:
+        for problem in written.problems:
+            log.warning("the sync log of organization %s: %s", organization_id, problem)

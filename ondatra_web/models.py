@@ -371,12 +371,25 @@ class RecordFile(models.Model):
     min_identifier = models.TextField(null=True)
     max_identifier = models.TextField(null=True)
     written_at = models.DateTimeField(default=timezone.now)
+    log_batch = models.IntegerField(null=True, db_index=True)       # the commit of sync_log that it is in, or will be
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "batch_type", "number"], name="one_record_file")]
 
     def __str__(self) -> str:
         return f"{self.batch_type}.{self.number}"
+
+
+class SyncLog(models.Model):
+    """How far the table `sync_log` of an organization has got."""
+
+    organization = models.OneToOneField(Organization, models.CASCADE)
+    begun = models.IntegerField(default=0)                          # the last batch of record files that was given a number
+    done = models.IntegerField(default=0)                           # the last one that was committed
+    owner = models.ForeignKey(Worker, models.SET_NULL, null=True, related_name="+")
+
+    def __str__(self) -> str:
+        return f"sync log of {self.organization}"
 
 
 class MessageGroup(models.Model):

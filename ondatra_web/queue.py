@@ -23,9 +23,9 @@ def broker() -> dramatiq.Broker:
 _broker: dramatiq.Broker | None = None
 
 
-def send(actor: str, *args: int) -> None:
+def send(actor: str, *args: int, queue: str = "") -> None:
     """Wakes a worker. A broker that is down is logged, not raised: the scheduler sends again."""
-    queue = actor                               # each actor has a queue of its own name
+    queue = queue or actor                      # an actor has a queue of its own name unless another kind of worker takes it
     try:
         broker().declare_queue(queue)
         broker().enqueue(dramatiq.Message(queue_name=queue, actor_name=actor, args=args, kwargs={}, options={}))

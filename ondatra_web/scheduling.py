@@ -4,9 +4,10 @@ from __future__ import annotations
 import datetime as dt
 import logging
 
+from django.conf import settings
 from django.utils import timezone
 
-from ondatra_web import actions, execution, exporting, facts, queue, records, retention, workers
+from ondatra_web import actions, execution, exporting, facts, queue, records, retention, sync_log, workers
 from ondatra_web.ledger import is_alive
 from ondatra_web.models import Organization, Run, Sync, Worker, Workspace
 from runtime import schedules
@@ -40,6 +41,7 @@ def round() -> None:
     retention.expire()
     if timezone.now() - _facts_written[0] > FACTS_EVERY:
         write_facts()
+        write_sync_log()
 
 
 def write_facts() -> None:
@@ -55,6 +57,13 @@ def write_facts() -> None:
             records.refresh_history([sync])
         except OndatraError as error:
             log.warning("the history of %s is answered without its index: %s", sync.name, error)
+
+
+def write_sync_log() -> None:
+    """Wakes the pipeline worker for each organization with records that its table `sync_log` lacks."""
+    for organization in Organization.objects.all() if settings.ONDATRA.keeps_sync_log else ():
+        if sync_log.waiting(organization):
+            queue.send("sync_log", organization.pk, queue="pipeline")
 
 
 def start_scheduled() -> None:

@@ -24,11 +24,18 @@ class Config:
     bucket_endpoints: tuple[str, ...] = ()
     #: Records that may wait for a store that is down before new runs are refused.
     most_unwritten: int = 5_000_000
+    #: Whether the scheduler keeps the table sync_log of each organization.
+    keeps_sync_log: bool = True
 
     @property
     def jars_dir(self) -> Path:
         """The Delta jars, resolved once at set-up and kept; no start needs the network."""
         return Path(os.environ.get("ONDATRA_JARS_DIR", ROOT / ".venv" / "jars"))
+
+    @property
+    def spark_needs_s3(self) -> bool:
+        """Whether Spark itself reads and writes S3; records go there without it."""
+        return self.lake_url.startswith("s3:") or self.staging_url.startswith("s3:")
 
     @property
     def locks_dir(self) -> Path:
@@ -52,4 +59,5 @@ def from_env(env: Mapping[str, str] = os.environ) -> Config:
         s3_endpoint=env.get("AWS_ENDPOINT_URL_S3") or env.get("AWS_ENDPOINT_URL") or None,
         bucket_endpoints=tuple(e.strip().rstrip("/") for e in env.get("ONDATRA_BUCKET_ENDPOINTS", "").split(",") if e.strip()),
         most_unwritten=int(env.get("ONDATRA_MOST_UNWRITTEN") or 5_000_000),
+        keeps_sync_log=env.get("ONDATRA_SYNC_LOG", "").lower() not in ("off", "0", "no", "false"),
     )

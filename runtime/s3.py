@@ -78,6 +78,15 @@ class S3Store(Store):
                                         request_checksum_calculation="when_required", response_checksum_validation="when_required"))
             return self._client
 
+    def key_now(self) -> tuple[str, str, str | None]:
+        """Key, secret and token as they are at this moment, for another process that reads the bucket; those of a role expire."""
+        with self._told("read", ""):
+            found = self.client._request_signer._credentials
+            if found is None:
+                raise NoCredentialsError
+            now = found.get_frozen_credentials()
+            return now.access_key, now.secret_key, now.token
+
     def _key(self, path: str) -> str:
         return f"{self.prefix}/{path}" if self.prefix else path
 

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,9 @@ def session(config: Config | None = None) -> SparkSession:
         jars = sorted(str(p) for p in config.jars_dir.glob("*.jar"))
         if not jars:
             raise ConfigError(f"the Delta jars are not in {config.jars_dir}: run bin/up once, or set ONDATRA_JARS_DIR")
+        if config.spark_needs_s3 and not any("hadoop-aws" in jar for jar in jars):
+            raise ConfigError(f"a lake or staging on S3 needs jars that are not in {config.jars_dir}: run bin/up once with these settings, "
+                              f"or python -m runtime.jars s3 {config.jars_dir}")
         _check_java()
         builder = SparkSession.builder.appName("ondatra").master(config.spark_master)
         for name, value in SETTINGS.items():
@@ -67,8 +71,37 @@ def session(config: Config | None = None) -> SparkSession:
 
 
 def isolated(config: Config | None = None) -> SparkSession:
-    """A session of its own temporary views over the same engine."""
-    return session(config).newSession()
+    """A session of its own temporary views over the same engine; it reaches the lake where that lies on S3."""
+    config = config or from_env()
+    fresh = session(config).newSession()
+    for name, value in s3_settings(config).items():
+        fresh.conf.set(name, value)
+    return fresh
+
+
+def s3_settings(config: Config, env: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What Hadoop's s3a has to know of the install's own S3; empty where neither lake nor staging lies there."""
+    if not config.spark_needs_s3:
+        return {}
+    region = env.get("AWS_REGION") or env.get("AWS_DEFAULT_REGION") or "us-east-1"
+    return s3a("fs.s3a.", config.s3_endpoint, region, *(env.get(f"AWS_{name}") for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN")))
+
+
+def s3a(prefix: str, endpoint: str | None, region: str, key: str | None, secret: str | None, token: str | None) -> dict[str, str]:
+    """Settings under `fs.s3a.` or, for one bucket alone, `fs.s3a.bucket.NAME.`.
+
+    A key pair is handed on, for executors elsewhere have other environments; without one, the SDK's own chain decides
+    (role of the machine, web identity, profile).
+    """
+    found = {"endpoint.region": region}
+    if endpoint:
+        found |= {"endpoint": endpoint, "path.style.access": "true", "connection.ssl.enabled": str(not endpoint.startswith("http:")).lower()}
+    if key and secret:
+        found |= {"access.key": key, "secret.key": secret, **({"session.token": token} if token else {}),
+                  "aws.credentials.provider": f"org.apache.hadoop.fs.s3a.{'Temporary' if token else 'Simple'}AWSCredentialsProvider"}
+    else:
+        found["aws.credentials.provider"] = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
+    return {prefix + name: value for name, value in found.items()}
 
 
 def _check_java() -> None:
