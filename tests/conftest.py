@@ -52,6 +52,16 @@ def stub_broker() -> Iterator[Any]:
         broker.flush_all()
 
 
+@pytest.fixture(autouse=True)
+def no_worker_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The row of this process is gone with a test's transaction; who believes in it later cannot begin a run."""
+    yield
+    if request.node.get_closest_marker("django_db") or "db" in request.fixturenames:
+        from ondatra_web import workers
+
+        workers._mine.clear()
+
+
 @pytest.fixture
 def organization(db: None) -> Any:
     from ondatra_web.models import Organization
