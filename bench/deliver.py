@@ -1,7 +1,9 @@
-"""Rows per second of delivery (chunk in, records written) against a bare loop. Usage: python bench/deliver.py [--rows 100000] [--batch 1000]
+"""Rows per second of delivery (chunk in, records written) in batches. Usage: python bench/deliver.py [--rows 100000] [--batch 1000]
 
-Both call the seed's batch function over the same rows, server and HTTP client. The bare loop hands it ready dicts and
-writes nothing down; ours reads chunk files, records every answer in the database and writes the record files.
+The default compares one process with a bare loop: both call the seed's batch function over the same rows, server and HTTP
+client; the bare loop hands it ready dicts and writes nothing down, ours reads chunk files, records every answer in the
+database and writes the record files. `--workers N` compares N push workers (processes) with one and shows their memory.
+`--against dlt` compares with dlt's custom destination on the same rows and server, in a virtual environment of its own.
 """
 from __future__ import annotations
 
@@ -9,26 +11,12 @@ import argparse
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-SERVER = """
-import http.server, socketserver
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    def log_message(self, *_): pass
-    def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(200); self.send_header("Content-Type", "application/json"); self.send_header("Content-Length", "2"); self.end_headers()
-        self.wfile.write(b"{}")
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-print(server.server_address[1], flush=True)
-server.serve_forever()
-"""
+from _delivery import check, project, served, set_up, staged, staged_rows
+
 PUSH = """
 def push(rows):
     payload = [{k: v for k, v in r.items() if not k.startswith("_")} for r in rows]
@@ -37,53 +25,51 @@ def push(rows):
         return {str(r["__ondatra_rowid"]) + ":" + r["__ondatra_change_type"]: "error: " + resp.text for r in rows}
     return {str(r["__ondatra_rowid"]) + ":" + r["__ondatra_change_type"]: "ok" for r in rows}
 """
-MODEL = """-- @kind: append
--- @sink: batch
-SELECT i AS id, 'name ' || i AS name, 'p' || i || '@example.com' AS email, i / 7 AS score, i % 2 = 0 AS active FROM read_parquet('rows.parquet')
+DLT = """
+import sys, time
+import dlt, orjson, pyarrow.parquet as pq, requests
+
+path, url, batch = sys.argv[1], sys.argv[2], int(sys.argv[3])
+session = requests.Session()
+
+@dlt.destination(batch_size=batch, loader_file_format="typed-jsonl", skip_dlt_columns_and_tables=True, naming_convention="direct")
+def api(items, table):
+    answer = session.post(url + "/api/batch", data=orjson.dumps(items), headers={"Content-Type": "application/json"})
+    answer.raise_for_status()
+
+@dlt.resource(name="out")
+def rows():
+    for part in pq.ParquetFile(path).iter_batches(10_000, columns=["id", "name", "email", "score", "active"]):
+        yield part.to_pylist()
+
+pipeline = dlt.pipeline("bench", destination=api, pipelines_dir=sys.argv[4])
+pipeline.extract(rows())
+pipeline.normalize()
+began = time.perf_counter()
+pipeline.load(workers=1)
+print(time.perf_counter() - began)
 """
 
 
-def project(folder: Path, url: str, rows: int, batch: int) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    (folder / "models/sync").mkdir(parents=True)
-    (folder / "lib").mkdir()
-    pq.write_table(pa.table({"i": pa.array(range(rows), pa.int64())}), folder / "rows.parquet")
-    (folder / "models/sync/out.sql").write_text(MODEL)
-    (folder / "lib/batch.star").write_text(f"API = {{'base_url': '{url}', 'api_calls': 'failures', 'push': {{'batch_size': {batch}}}}}\n{PUSH}")
-
-
-def ours(folder: Path, rows: int) -> float:
+def ours(rows: int) -> float:
     """Rows per second from the first claim to the closed run."""
-    from django.core.management import call_command
+    from ondatra_web import execution
 
-    from ondatra_web import execution, projects
-    from ondatra_web.models import Run
-
-    call_command("migrate", verbosity=0)
-    call_command("workspace", "bench", "--project", str(folder))
-    walk = execution.prepare(projects.workspace_of("bench"))
-    execution.run_line(walk, {}, trigger="command")
-    (name, run), = walk.runs.items()
+    walk, run = staged()
     began = time.perf_counter()
-    execution.deliver_run(walk, name, run)
+    execution.deliver_run(walk, "sync.out", run)
     took = time.perf_counter() - began
-    done = Run.objects.get(pk=run.pk)
-    assert (done.status, done.succeeded) == ("completed", rows), (done.status, done.error, done.counts)
+    check(run, rows)
     return rows / took
 
 
-def bare(folder: Path, url: str, rows: int, batch: int) -> float:
+def bare(url: str, rows: int, batch: int) -> float:
     """Rows per second of the same function and client in a loop over ready dicts."""
     import orjson
     import starlark as sl
     from pyreqwest.client import SyncClientBuilder
 
-    from runtime.chunk_files import read_chunk
-    from runtime.values import to_rows
-
-    client = SyncClientBuilder().runtime_multithreaded(True).build()
+    client = SyncClientBuilder().runtime_multithreaded(False).build()
 
     def post(path: str, json: Any = None) -> dict[str, Any]:
         answer = client.post(url + path).headers([("content-type", "application/json")]).body_bytes(orjson.dumps(json)).build().send()
@@ -95,37 +81,94 @@ def bare(folder: Path, url: str, rows: int, batch: int) -> float:
     sl.eval(module, sl.parse("http", "def _p(url, json=None): return struct(**_post(url, json))\nhttp = struct(post=_p)\n", dialect), built_ins)
     sl.eval(module, sl.parse("batch", PUSH, dialect), built_ins)
     frozen = module.freeze()
-    staging = Path(os.environ["ONDATRA_DATA_DIR"], "staging")
-    files = sorted(path.as_uri() for path in staging.rglob("*.parquet"))
-    given = [row for u in files for row in to_rows(read_chunk(u, None))]
-    assert len(given) == rows, (len(given), files)
+    given = staged_rows()
+    assert len(given) == rows, len(given)
     began = time.perf_counter()
     for start in range(0, rows, batch):
         frozen.call("push", given[start:start + batch])
     return rows / (time.perf_counter() - began)
 
 
+# push workers
+
+def worker(run_id: int) -> None:
+    """One push worker: gets ready, waits for the word, delivers, says the most memory it took (MB)."""
+    import resource
+
+    set_up(Path(os.environ["ONDATRA_DATA_DIR"]).parent)
+    from ondatra_web import execution, jobs, workers
+    from ondatra_web.models import Run
+
+    workers.me("push")
+    run = Run.objects.select_related("sync__workspace").get(pk=run_id)
+    execution.prepare(run.sync.workspace, [run.sync.name])
+    print("ready", flush=True)
+    sys.stdin.readline()
+    jobs.push.fn(run_id, 1)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, flush=True)
+
+
+def by_workers(rows: int, n: int, *, full: bool) -> tuple[float, list[int]]:
+    """Rows per second of n processes on one run, and each one's most memory in MB."""
+    _, run = staged(full=full)
+    run.__class__.objects.filter(pk=run.pk).update(owner=None)
+    processes = [subprocess.Popen([sys.executable, __file__, "--worker", str(run.pk)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                 for _ in range(n)]
+    for process in processes:
+        assert process.stdout and process.stdout.readline().strip() == "ready"
+    began = time.perf_counter()
+    for process in processes:
+        assert process.stdin
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    memory = [int((process.communicate()[0]).split()[-1]) for process in processes]
+    took = time.perf_counter() - began
+    check(run, rows)
+    return rows / took, memory
+
+
+# dlt
+
+def dlt(folder: Path, url: str, batch: int) -> float:
+    """Rows per second of the load step of dlt's custom destination (extract and normalize are not counted)."""
+    place = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ondatra-bench/dlt"
+    python = place / "bin/python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
+        subprocess.run([str(python), "-m", "pip", "install", "-q", "dlt", "pyarrow", "orjson", "requests"], check=True)
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    given = staged_rows()
+    pq.write_table(pa.Table.from_pylist(given), folder / "given.parquet")
+    told = subprocess.run([str(python), "-c", DLT, str(folder / "given.parquet"), url, str(batch), str(folder / "dlt")], check=True, text=True,
+                          stdout=subprocess.PIPE, env={**os.environ, "RUNTIME__DLTHUB_TELEMETRY": "false", "DATA_WRITER__DISABLE_COMPRESSION": "true"})
+    return len(given) / float(told.stdout.split()[-1])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--batch", type=int, default=1_000)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--against", choices=["loop", "dlt"], default="loop")
+    parser.add_argument("--worker", type=int, metavar="RUN", help=argparse.SUPPRESS)
     told = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="bench-deliver-"))
-    os.environ |= {"ONDATRA_DATA_DIR": str(folder / "data"), "DJANGO_SETTINGS_MODULE": "ondatra_web.settings"}
-    sys.path.insert(0, str(ROOT))
-    import django
-
-    django.setup()
-    server = subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True)
-    try:
-        assert server.stdout
-        url = f"http://127.0.0.1:{server.stdout.readline().strip()}"
-        project(folder / "project", url, told.rows, told.batch)
-        mine = ours(folder / "project", told.rows)
-        other = bare(folder / "project", url, told.rows, told.batch)
-    finally:
-        server.kill()
-    print(f"deliver: ratio {mine / other:.2f} (ours {mine:,.0f} rows/s, other {other:,.0f} rows/s)")
+    if told.worker:
+        return worker(told.worker)
+    folder = set_up()
+    with served() as url:
+        project(folder, told.rows, url, PUSH, batch_size=told.batch, max_concurrent=told.workers)
+        if told.workers > 1:
+            other, _ = by_workers(told.rows, 1, full=False)
+            mine, memory = by_workers(told.rows, told.workers, full=True)
+            name = f"deliver-{told.workers}-workers"
+            print(f"most memory of each worker: {', '.join(f'{m} MB' for m in memory)}")
+        elif told.against == "dlt":
+            mine, other, name = ours(told.rows), dlt(folder, url, told.batch), "deliver-dlt"
+        else:
+            mine, other, name = ours(told.rows), bare(url, told.rows, told.batch), "deliver"
+    print(f"{name}: ratio {mine / other:.2f} (ours {mine:,.0f} rows/s, other {other:,.0f} rows/s)")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,69 @@
+"""Requests per second of delivery that makes one request a row. Usage: python bench/api.py [--rows 20000]
+
+First against the bare HTTP client in a loop over ready dicts; then with answers that take 50 ms and 16 calls at a time,
+against what such a server can give (16 / 0.05 s = 320 a second).
+"""
+from __future__ import annotations
+
+import argparse
+import time
+
+from _delivery import check, project, served, set_up, staged, staged_rows
+
+PUSH = """
+def push(rows):
+    statuses = {}
+    for r in rows:
+        resp = http.post("/contacts", json={k: v for k, v in r.items() if not k.startswith("_")})
+        statuses[str(r["__ondatra_rowid"]) + ":" + r["__ondatra_change_type"]] = "ok" if resp.ok else "error: " + resp.text
+    return statuses
+"""
+SLOW, AT_ONCE = 0.05, 16
+
+
+def ours(rows: int, slug: str = "bench") -> float:
+    """Requests per second from the first claim to the closed run."""
+    from ondatra_web import execution
+
+    walk, run = staged(slug)
+    began = time.perf_counter()
+    execution.deliver_run(walk, "sync.out", run)
+    took = time.perf_counter() - began
+    check(run, rows)
+    return rows / took
+
+
+def bare(url: str) -> float:
+    """Requests per second of the same client and bodies in a loop."""
+    import orjson
+    from pyreqwest.client import SyncClientBuilder
+
+    client = SyncClientBuilder().runtime_multithreaded(False).build()
+    given = staged_rows()
+    began = time.perf_counter()
+    for row in given:
+        body = orjson.dumps({k: v for k, v in row.items() if not k.startswith("_")})
+        answer = client.post(url + "/contacts").headers([("content-type", "application/json")]).body_bytes(body).build().send()
+        assert answer.status == 200 and bytes(answer.bytes())
+    return len(given) / (time.perf_counter() - began)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--rows", type=int, default=20_000)
+    told = parser.parse_args()
+    folder = set_up()
+    with served() as url:
+        project(folder, told.rows, url, PUSH, batch_size=100)
+        mine, other = ours(told.rows), bare(url)
+    slow_rows = 3_200
+    with served(SLOW) as url:
+        project(folder, slow_rows, url, PUSH, slug="slow", batch_size=10, max_concurrent=AT_ONCE)
+        slow = ours(slow_rows, "slow")
+    most = AT_ONCE / SLOW
+    print(f"api-slow: ratio {slow / most:.2f} (ours {slow:,.0f} requests/s, other {most:,.0f} requests/s)")
+    print(f"api: ratio {mine / other:.2f} (ours {mine:,.0f} requests/s, other {other:,.0f} requests/s)")
+
+
+if __name__ == "__main__":
+    main()
