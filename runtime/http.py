@@ -18,6 +18,10 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urljoin, urlsplit
 
+# Here and not where it is used: a process whose pyreqwest was imported by a thread that has ended crashes at its next request.
+from pyreqwest import exceptions
+from pyreqwest.client import SyncClientBuilder
+
 from runtime.api_dict import Api
 from runtime.auth import Authorizer
 from runtime.errors import OndatraError
@@ -139,7 +143,6 @@ class PooledTransport:
         self._lock = threading.Lock()
 
     def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float) -> Answer:
-        from pyreqwest import exceptions
         try:
             request = self._open().request(method, url).headers(list(headers.items()))
             if timeout != USUAL_TIMEOUT:
@@ -166,7 +169,6 @@ class PooledTransport:
 def _new_client() -> Any:
     """Proxies come from HTTP_PROXY, HTTPS_PROXY and NO_PROXY by themselves; private CAs from the usual variables. One thread of the client's own
     serves all of ours: more cost hand-overs (small POSTs a second on 2 cores, one thread / eight: 8,640 / 14,640 against 5,570 / 8,910)."""
-    from pyreqwest.client import SyncClientBuilder
     builder = SyncClientBuilder().follow_redirects(False).runtime_multithreaded(False).user_agent("ondatra").pool_idle_timeout(timedelta(seconds=20))
     builder = builder.timeout(timedelta(seconds=USUAL_TIMEOUT))
     for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):

@@ -431,3 +431,11 @@ def test_a_cancel_before_any_request_raises(bench: Bench) -> None:
     with pytest.raises(Cancelled):
         bench.push(returning('sleep(5)'))
     assert outcomes(bench_result := bench.push(returning('{key(r): "ok" for r in rows}'))) == [("ok", None, True)] * 3 and not bench_result.calls
+
+
+def test_a_client_that_a_thread_used_first_serves_others_when_that_thread_has_ended(server: WebServer) -> None:
+    program = ("import sys, threading\nfrom runtime.http import POOL\n"
+               "for _ in range(3):\n    one = threading.Thread(target=lambda: POOL.send('GET', sys.argv[1], {}, None, 5))\n    one.start()\n    one.join()\n"
+               "print('alive')\n")
+    done = subprocess.run([sys.executable, "-c", program, f"{server.url}/x"], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr[-2000:]
