@@ -8,7 +8,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Collate
 
 from ondatra_web import stores
@@ -25,17 +25,18 @@ def files_of(run: Run) -> list[FileRef]:
     """The run's record files in the order in which they were written. Invalid rows that did not change lie in an earlier run's file."""
     if run.dry_run:
         return planned_files(run.pk)
-    own = list(RecordFile.objects.filter(run=run).order_by("pk"))
-    files = _refs(own, stores.of_run(run))
-    if run.invalid and not any(f.batch_type == "records_invalid" for f in own):
+    files = _refs(RecordFile.objects.filter(run=run), stores.of_run(run))
+    if run.invalid and not any(f.name.startswith("records_invalid.") for f in files):
         earlier = RecordFile.objects.filter(run__sync_id=run.sync_id, run_id__lt=run.pk, batch_type="records_invalid").select_related("run")
         if (last := earlier.order_by("-run_id").first()) is not None:
-            files += _refs(earlier.filter(run_id=last.run_id).order_by("pk"), stores.of_run(last.run))
+            files += _refs(earlier.filter(run_id=last.run_id), stores.of_run(last.run))
     return files
 
 
-def _refs(rows: Iterable[RecordFile], store: Store) -> list[FileRef]:
-    return [FileRef(store, store.path_of(f.url), f.rows, f.counts, f.operations, f.min_identifier, f.max_identifier, f.run_id) for f in rows]
+def _refs(rows: QuerySet[RecordFile], store: Store) -> list[FileRef]:
+    """Values and no objects: every page of a run asks for all its files."""
+    told = rows.order_by("pk").values_list("url", "rows", "counts", "operations", "min_identifier", "max_identifier", "run_id")
+    return [FileRef(store, store.path_of(url), *rest) for url, *rest in told]
 
 
 def planned_files(run_id: int) -> list[FileRef]:

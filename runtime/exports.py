@@ -19,7 +19,7 @@ Format = Literal["csv", "json", "jsonl", "parquet"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 BATCH_ROWS = 50_000
 #: What a spreadsheet would take for a formula, unless it is a number.
-_FORMULA = "^[=+\\-@\\t\\r]"
+_FORMULA = "'=', '+', '-', '@', chr(9), chr(13)"
 _NUMBER = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
 _MOMENT_TEXT = "'%Y-%m-%dT%H:%M:%S.%fZ'"
 _BOM = b"\xef\xbb\xbf"
@@ -101,7 +101,7 @@ def _expressions(format: Format) -> str:
 
 def _safe(name: str) -> str:
     """The text, with an apostrophe before what a spreadsheet would run."""
-    return (f"CASE WHEN regexp_matches({name}, {duck.quoted(_FORMULA)}) AND NOT regexp_matches({name}, {duck.quoted(_NUMBER)}) "
+    return (f"CASE WHEN left({name}, 1) IN ({_FORMULA}) AND NOT regexp_matches({name}, {duck.quoted(_NUMBER)}) "
             f"THEN '''' || {name} ELSE {name} END")
 
 

@@ -191,5 +191,6 @@ def _asked(files: Sequence[FileRef], identifiers: Sequence[str]) -> list[dict[st
 
 def _asked_of(one: duck.Cursor, part: Opened, where: str, values: Mapping[str, Any]) -> list[dict[str, Any]]:
     keys = {str(p): key(f) for p, f in zip(part.places, part.files, strict=True)}
-    sql = f"SELECT {', '.join(COLUMNS)}, __row, __file FROM ({part.source(COLUMNS, position=True)}) WHERE {where}"
+    file = "__file" if len(part.files) > 1 else duck.quoted(str(part.places[0]))
+    sql = f"SELECT {', '.join(COLUMNS)}, __row, {file} FROM ({part.source(COLUMNS, position=True)}) WHERE {where}"
     return [{**dict(zip(COLUMNS, row, strict=False)), "place": f"{keys[row[-1]]}:{row[-2]}"} for row in duck.tuples(one, sql, {**values, **part.values})]

@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, Protocol
 
 import numpy as np
@@ -92,21 +94,29 @@ def with_columns(info: RunInfo, columns: Sequence[Column]) -> RunInfo:
 
 def record_table(info: RunInfo, batch: RecordBatch) -> pa.Table:
     """The records as Arrow, columns at a time: record rows, and companions that are not ok."""
-    kinds = np.array([o.kind for o in batch.outcomes], dtype=object)
     records = np.asarray(batch.records, dtype=np.bool_)
-    picked = np.flatnonzero(records | (kinds != "ok"))
+    said_kinds = [o.kind for o in batch.outcomes]
+    picked = np.flatnonzero(records | (np.array(said_kinds, dtype=object) != "ok"))
     places = picked.tolist()
     rows = [batch.rows[i] for i in places]
     payloads, old = _payloads(info, rows), _previous(info, batch, records)
-    changes = pa.array([r[_CHANGE] for r in rows], pa.string())
+    changes, kinds = [r[_CHANGE] for r in rows], [said_kinds[i] for i in places]
     said = _messages(info, batch, places)
     return pa.table([
         _strings(_identifiers(info, rows, [batch.keys[i] for i in places])), _strings(payloads),
-        pa.array([_operation(info.kind, r[_CHANGE]) for r in rows], pa.string()), pa.array([STATUSES[k] for k in kinds[picked]], pa.string()),
+        _words(changes, lambda change: _operation(info.kind, change)), _words(kinds, STATUSES.__getitem__),
         _strings(said), _moments(batch.started, picked), _moments(batch.ended, picked),
-        *_same(info, len(rows)), pa.array([r[_ROWID] for r in rows], pa.int64()), changes, pa.array(kinds[picked], pa.string()),
+        *_same(info, len(rows)), pa.array([r[_ROWID] for r in rows], pa.int64()), _words(changes, str), _words(kinds, str),
         pa.array(np.asarray(batch.attempts, dtype=np.int32)[picked]), pa.array(np.asarray(batch.batch_numbers, dtype=np.int32)[picked]),
-        pa.array([old.get(i) for i in places] if old else [None] * len(rows), pa.string())], schema=SCHEMA)
+        pa.array([old.get(i) for i in places], pa.string()) if old else pa.nulls(len(rows), pa.string())], schema=SCHEMA)
+
+
+def _words(given: Sequence[str], word: Callable[[str], str]) -> pa.Array:
+    """A column of few different words, most often of one."""
+    known = {text: word(text) for text in set(given)}
+    if len(known) == 1:
+        return pa.repeat(next(iter(known.values())), len(given))
+    return pa.array([known[text] for text in given], pa.string())
 
 
 def _strings(texts: Sequence[str | None]) -> pa.Array:
@@ -143,6 +153,10 @@ def payload_text(row: dict[str, Any]) -> str:
 
 def _payloads(info: RunInfo, rows: Sequence[dict[str, Any]]) -> list[str]:
     names = [c.name for c in info.columns] or [n for n in (rows[0] if rows else ()) if n not in (_ROWID, _CHANGE, _HASH)]
+    picked: Callable[[dict[str, Any]], tuple[Any, ...]] = itemgetter(*names) if len(names) > 1 else lambda row: (row[names[0]],) if names else ()
+    if not info.masks:
+        with suppress(KeyError, TypeError):     # the quick way: every row has every column, every value is plain
+            return [orjson.dumps(dict(zip(names, picked(row)))).decode() for row in rows]
     plain = ({n: row.get(n) for n in names} for row in rows)
     return [payload_text(info.masks.row(row)) for row in plain] if info.masks else [payload_text(row) for row in plain]
 
@@ -153,7 +167,7 @@ def _identifiers(info: RunInfo, rows: Sequence[dict[str, Any]], keys: Sequence[s
     if name := model.identifier:
         return [None if (v := masks.value(name, row.get(name))) is None else _text(v) for row in rows]
     if not model.key or info.kind not in (*KEYED, "append"):
-        return [str(row[_ROWID]) if row.get(_ROWID) is not None else None for row in rows]
+        return [None if (number := row.get(_ROWID)) is None else str(number) for row in rows]
     if len(model.key) > 1:
         return [orjson.dumps([masks.value(n, row.get(n)) for n in model.key]).decode() for row in rows]
     (name,) = model.key

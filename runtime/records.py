@@ -131,7 +131,8 @@ class Filter:
         if self.prefix:
             add("starts_with(identifier, $prefix)", prefix=self.prefix)
         if self.message and "%" not in self.message:
-            add("contains(lower(status_message), lower($message))", message=self.message)
+            # most rows have no message, and to see that costs less than to look for text in none
+            add("status_message IS NOT NULL AND contains(lower(status_message), lower($message))", message=self.message)
         elif self.message:
             add(r"status_message ILIKE $message ESCAPE '\'", message="%" + re.sub(r"([\\_])", r"\\\1", self.message) + "%")
         if self.pattern:
@@ -168,10 +169,10 @@ class Opened:
     names: frozenset[str]
 
     def source(self, columns: Sequence[str] = NAMES, *, position: bool = False) -> str:
-        """A SELECT of the named columns; one that the files lack is NULL."""
+        """A SELECT of the named columns; one that the files lack is NULL. With the row's position in its file and, where there are several, the file."""
         picked = [f"CAST({name} AS {_TYPES[str(SCHEMA.field(name).type)]}) AS {name}" if name in self.names
                   else f"CAST({self._missing(name)} AS {_TYPES[str(SCHEMA.field(name).type)]}) AS {name}" for name in columns]
-        extra = ["file_row_number AS __row", "filename AS __file"] if position else []
+        extra = ["file_row_number AS __row", *["filename AS __file"] * (len(self.files) > 1)] if position else []
         options = ", file_row_number = true, filename = true" if position else ""
         return f"SELECT {', '.join([*picked, *extra])} FROM read_parquet($files{options}, hive_partitioning = false)"
 
@@ -234,11 +235,11 @@ def _local(files: Sequence[FileRef], problems: list[str]) -> Sequence[Path | Non
 
 def roots(files: Sequence[FileRef]) -> set[Path]:
     """The folders that may be read for these files: the record folder of one organization, or a cache."""
+    stores = {id(f.store): f.store for f in files}
     found = set()
-    for file in files:
-        root = file.store.local_root()
-        parts = file.path.split("/")
-        found.add(root / parts[0] / parts[1] if parts[0] == "sync_tracking_datasets" and (root / parts[0]).is_dir() else root)
+    for at, top in {(id(f.store), "/".join(f.path.split("/", 2)[:2])) for f in files}:      # few, where there are many files
+        root = stores[at].local_root()
+        found.add(root / top if top.startswith("sync_tracking_datasets/") and (root / "sync_tracking_datasets").is_dir() else root)
     return found
 
 
@@ -305,12 +306,14 @@ def _groups(files: Sequence[FileRef], chosen: Filter, wanted: int) -> Iterator[S
 
 def _read(one: duck.Cursor, part: Opened, where: str, values: Mapping[str, Any], found: Page, offset: int, most: int) -> int:
     """Adds matching rows up to `most` in all; what is left of the offset."""
-    wanted = most - len(found.rows)
-    if wanted <= 0:
+    if (wanted := most - len(found.rows)) <= 0:
         return offset
     bound = {**values, **part.values}
+    alone = part.files[0].name if len(part.files) == 1 else ""
+    # a range of positions skips what lies before it without reading it
+    cut = f"AND __row BETWEEN {offset} AND {offset + wanted - 1}" if alone and where == "true" else f"LIMIT {wanted} OFFSET {offset}"
     try:
-        rows = duck.tuples(one, f"SELECT * FROM ({part.source(position=True)}) WHERE {where} LIMIT {wanted} OFFSET {offset}", bound)
+        rows = duck.tuples(one, f"SELECT * FROM ({part.source(position=True)}) WHERE {where} {cut}", bound)
         left = 0 if rows or not offset else max(0, offset - _count(one, part, where, values))
     except duck.DAMAGED as error:
         if len(part.files) == 1:
@@ -320,9 +323,10 @@ def _read(one: duck.Cursor, part: Opened, where: str, values: Mapping[str, Any],
             offset = _read(one, each, where, values, found, offset, most)
         return offset
     names = {str(p): f.name for p, f in zip(part.places, part.files, strict=True)}
+    at = len(NAMES)
     for row in rows:
         found.rows.append(dict(zip(NAMES, row, strict=False)))
-        found.places.append(f"{names[row[-1]]}:{row[-2]}")
+        found.places.append(f"{alone or names[row[-1]]}:{row[at]}")
     return left
 
 
