@@ -4,7 +4,7 @@ One run of ROWS records in files of 50,000, one in forty rejected, in the schema
 Each question is asked at the function that the page calls and as the SQL that a person would write over the same list of files,
 warm and by turns, p95 of 20. Then: what the database alone answers, one identifier's
 history over 1,000 runs, an export of everything against DuckDB's COPY. `--part questions` and `--part exports` leave the rest
-out; `--folder` keeps the record files for the next bench. What writing costs beside delivery: bench/deliver.py. The last line has
+out; `--folder` keeps the record files for the next bench. The last line has
 the worst ratio of the questions.
 """
 from __future__ import annotations

@@ -6,9 +6,9 @@ is kept as records with the status `planned`, apart from Sync Tracking.
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from django.conf import settings
 from django.db import transaction
@@ -17,7 +17,7 @@ from django.utils import timezone
 from ondatra_web.ledger import DatabaseLedger
 from ondatra_web.models import Run
 from ondatra_web.outbox import claim_of
-from runtime import staging, tracking, values
+from runtime import chunk_files, staging, tracking, values
 from runtime.lake import LakeTable
 from runtime.model import Model
 from runtime.pipeline import Result, SyncWork
@@ -76,9 +76,8 @@ class DryLedger(DatabaseLedger):
         """Removes the clones and the staged chunks."""
         shutil.rmtree(self.scratch(), ignore_errors=True)
         for run in self.runs.values():
-            url = f"{settings.ONDATRA.staging_url}/{self.workspace.pk}/{run.sync_id}/{run.pk}"
-            if url.startswith("file:"):
-                shutil.rmtree(unquote(urlsplit(url).path), ignore_errors=True)
+            with suppress(OSError):
+                chunk_files.remove(f"{settings.ONDATRA.staging_url}/{self.workspace.pk}/{run.sync_id}/{run.pk}")
 
 
 def planned_path(run_id: int) -> Path:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
@@ -50,9 +51,13 @@ def prepare(workspace: Workspace, names: Sequence[str] = ()) -> Walk:
     return Walk(workspace, project, pushes)
 
 
+def _session() -> Any:
+    return spark.isolated(settings.ONDATRA)
+
+
 def _analyse(workspace: Workspace) -> Analyse:
     """Columns of models in Spark's dialect: remembered while their SQL is the same, else from Spark itself."""
-    ask = with_spark(spark.isolated)
+    ask = with_spark(_session)
 
     def analyse(name: str, translated: Translated, columns: Mapping[str, tuple[Column, ...]]) -> tuple[Column, ...] | None:
         known = ModelState.objects.filter(workspace=workspace, name=name, sql_as_run=translated.spark_sql).first()
@@ -90,7 +95,7 @@ def run_line(walk: Walk, options: Mapping[str, Any], *, trigger: str, given: Map
     kind = DryLedger if options.get("dry_run") else DatabaseLedger
     ledger = kind(walk.workspace, walk.pushes, options=options, trigger=trigger, given=given,
                   close_dead=lambda run: close_dead(walk, run), store_of=lambda run: store_of(walk, run))
-    line = pipeline.Line(walk.project, ledger, spark.isolated, rebuild=bool(options.get("rebuild")))
+    line = pipeline.Line(walk.project, ledger, _session, rebuild=bool(options.get("rebuild")))
     try:
         walk.results = line.run()
     finally:

@@ -5,7 +5,9 @@ import os
 import re
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
@@ -65,10 +67,24 @@ def open_place(url: str) -> tuple[fs.FileSystem, str]:
     if parts.scheme == "file":
         return fs.LocalFileSystem(), unquote(parts.path)
     if parts.scheme == "s3":
-        endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None
+        endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
-        return fs.S3FileSystem(endpoint_override=endpoint, region=region), parts.netloc + unquote(parts.path)
+        return _s3(os.getpid(), endpoint, region, os.environ.get("AWS_ACCESS_KEY_ID", "")), parts.netloc + unquote(parts.path)
     raise ValueError(f"staged chunks lie at file:// or s3:// URLs, not at {url!r}; see ONDATRA_STAGING_URL")
+
+
+@lru_cache(maxsize=8)
+def _s3(pid: int, endpoint: str, region: str, key: str) -> fs.S3FileSystem:
+    """One client a process, endpoint and key; a client does not survive a fork. Without an endpoint it is AWS."""
+    scheme, _, host = endpoint.rstrip("/").rpartition("://")
+    return fs.S3FileSystem(endpoint_override=host or None, scheme=scheme or "https", region=region)
+
+
+def remove(url: str) -> None:
+    """Everything below a folder; one that is not there is none the worse."""
+    place, path = open_place(url)
+    with suppress(FileNotFoundError):
+        place.delete_dir(path)
 
 
 def list_files(url: str) -> list[str]:

@@ -40,7 +40,9 @@ def write_plain(frame: DataFrame, out_url: str, rows: int, chunk_rows: int = 50_
 
 
 def _save(frame: DataFrame, url: str, *parts: str) -> None:
-    frame.write.option("compression", "zstd").option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").partitionBy(*parts).parquet(spark_path(url))
+    # version 2 moves each file once, which is a copy on S3; a job that fails half way leaves files that nothing refers to
+    frame.write.options(**{"compression": "zstd", "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+                           "mapreduce.fileoutputcommitter.algorithm.version": "2"}).partitionBy(*parts).parquet(spark_path(url))
 
 
 def write(rows: DataFrame, shape: Shape, out_url: str, most: int, chunk_rows: int) -> list[str]:
