@@ -1,7 +1,11 @@
 """The strongest of the same cases with the store in a bucket of a real S3 server: written there by settings, read from there."""
 import dataclasses
 import json
+import re
+import subprocess
+import sys
 import uuid
+from pathlib import Path
 
 import pytest
 import test_tracking_files as on_a_folder
@@ -70,6 +74,23 @@ def test_pages_and_commands_read_the_records_of_a_run_from_the_bucket(case):
     retried = case.command("retry", run, "--message-like", "bad", "--yes")
     assert retried.exit == 0, retried
     assert sorted(row[1] for row in sent(case)) == [1, 2, 2, 3, 4, 4, 5]
+
+
+def test_the_notebook_answers_its_questions_on_the_bucket(case):
+    on_a_folder.rejects(case)
+    meta = case.metadata(SYNC)
+    assert case.command("fact_tables").exit == 0
+    notebook = Path(__file__).parents[2] / "docs" / "notebook.py"
+    ids = [str(meta[name]) for name in ("organization_id", "sync_configuration_id", "sync_run_id")]
+    done = subprocess.run([sys.executable, str(notebook), case.url, *ids], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    said = dict(part.split("\n", 1) for part in done.stdout.split("\n## ")[1:])
+    assert re.search(r"bad address *│ \[2, 4\]", said["Rejected records by error message"]), done.stdout
+    assert re.search(r"upsert *│ rejected *│ +3 ", said["Records by status and operation"])
+    assert re.search(r"2 *│ bad address *│ \{\"id\":2,", said["Payloads of rejected records"])
+    assert re.search(r"sync.contacts *│ id *│ number", said["Fields and their types"])
+    assert re.search(rf"│ {ids[2]} *│ upsert *│ rejected", said["History of the record that was rejected most often"])
+    assert re.search(r"sync.contacts *│ Crm *│ Record *│ rejected *│ +3 ", said["Records by source and destination object"])
 
 
 def test_a_store_that_goes_down_loses_no_record_and_the_files_follow(case, proxy, monkeypatch):
