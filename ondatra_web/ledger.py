@@ -153,6 +153,7 @@ class DatabaseLedger:
         faults.point("before_mark")
         with transaction.atomic():
             self.move(run, result, staged, work, invalid_files)
+            Run.objects.filter(pk=run.pk).update(metadata=tracking.metadata(info))
             self.remember(result)
             if store_is_down:
                 Sync.objects.filter(pk=run.sync_id).update(invalid_digest="")
