@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from ondatra_web import queue
+from ondatra_web import queue, waiting
 from ondatra_web.models import AuditLog, Run, Sync
 from runtime.errors import ConfigError
 
@@ -65,6 +65,19 @@ def pause_sync(sync: Sync, *, user: AbstractBaseUser | None = None) -> None:
 def resume_sync(sync: Sync, *, user: AbstractBaseUser | None = None) -> None:
     Sync.objects.filter(pk=sync.pk).update(paused_at=None, next_run_at=None)
     _audit(sync, user, "resume_sync", sync.name, {})
+
+
+def discard(sync: Sync, *, user: AbstractBaseUser | None = None) -> dict[str, int]:
+    """Drops what waits, as if it had been delivered; the records that it dropped, see `waiting.counted`. Raises ConfigError while a run works."""
+    with transaction.atomic():
+        sync = Sync.objects.select_for_update().get(pk=sync.pk)
+        working = Run.objects.filter(sync=sync, status__in=[Run.Status.WORKING, Run.Status.CANCELING]).first()
+        if working is not None:
+            raise ConfigError(f"run {working.pk} of {sync.name} is working: wait for its end, or cancel it")
+        dropped = waiting.counted(sync)
+        waiting.forget(sync)
+        _audit(sync, user, "discard", sync.name, dropped)
+    return dropped
 
 
 def _audit(sync: Sync, user: AbstractBaseUser | None, action: str, target: str, detail: dict[str, Any]) -> None:

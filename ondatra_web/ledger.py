@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from ondatra_web import outbox, workers
+from ondatra_web import outbox, waiting, workers
 from ondatra_web.models import Chunk, Delivery, ModelState, Run, RunLog, Sync, Worker, Workspace
 from ondatra_web.outbox import columns_of
 from runtime import faults, staging, states, tracking
@@ -64,14 +64,13 @@ class DatabaseLedger:
         if run.status != Run.Status.WORKING:
             return None
         print(f"run {run.pk} of {sync.name} started", file=sys.stderr, flush=True)
-        changed = self._held_by_change(sync, model)
+        changed = held_by_change(sync, model)
         if changed and not (run.full or run.options.get("baseline")):
             self._end(run, Run.Status.HELD, changed)
             return None
-        waiting = tuple(WaitingChunk(c.pk, c.url, states.unpack(bytes(c.states)))
-                        for c in Chunk.objects.filter(sync=sync).exclude(due_rows=0, rejected_rows=0, blocked_rows=0).order_by("pk"))
+        left = tuple(WaitingChunk(c.pk, c.url, states.unpack(bytes(c.states))) for c in waiting.chunks_of(sync))
         return SyncWork(
-            run_id=run.pk, mark=sync.mark, waiting=() if changed else waiting, delivered_rows=max(sync.source_rows - sync.invalid_rows, 0),
+            run_id=run.pk, mark=sync.mark, waiting=() if changed else left, delivered_rows=max(sync.source_rows - sync.invalid_rows, 0),
             out_url=f"{settings.ONDATRA.staging_url}/{self.workspace.pk}/{sync.pk}/{run.pk}", full=run.full,
             confirmed_deletes=run.options.get("confirmed_deletes"), baseline=bool(run.options.get("baseline")), fresh=bool(changed))
 
@@ -99,14 +98,6 @@ class DatabaseLedger:
                                           error="another run of this sync is working")
             self._end(given, Run.Status.SKIPPED, "another run of this sync is working")
             return given
-
-    def _held_by_change(self, sync: Sync, model: Model) -> str:
-        """Why a person must decide: what was delivered came from another kind, key or push function."""
-        if sync.mark is None or model.sink is None:
-            return ""
-        pairs = [("kind", sync.kind, model.kind), ("key", ", ".join(sync.key), ", ".join(model.key)), ("push function", sync.function, model.sink.function)]
-        found = [f"the {what} changed from {old} to {new}" for what, old, new in pairs if old != new]
-        return f"{' and '.join(found)}: run with --full to send everything again, or --baseline to take it as delivered" if found else ""
 
     def _end(self, run: Run, status: str, error: str) -> None:
         Run.objects.filter(pk=run.pk, status__in=Run.ACTIVE).update(status=status, error=error, ended_at=timezone.now(), owner=None)
@@ -168,7 +159,7 @@ class DatabaseLedger:
         self._move_mark(sync, run, result, push, new_invalid=bool(invalid_files))
         outbox.record_files(run.pk, None, invalid_files)
         if work.baseline or work.fresh:
-            self._forget_waiting(sync)
+            waiting.forget(sync)
         deliveries = [] if work.baseline else self._deliveries(run, sync, staged, result, push.api.push.batch_size)
         left_out = self._limit(deliveries, run.options.get("limit"))
         Delivery.objects.bulk_create([d for d in deliveries if d.rows])
@@ -213,15 +204,6 @@ class DatabaseLedger:
             sync.invalid_digest = built.invalid_digest if built.invalid_rows else ""
         sync.save()
 
-    def _forget_waiting(self, sync: Sync) -> None:
-        """What waits is taken as delivered, dead letters and jobs included."""
-        for chunk in Chunk.objects.filter(sync=sync).exclude(due_rows=0, rejected_rows=0, blocked_rows=0):
-            whole = states.unpack(bytes(chunk.states))
-            outbox.save_states(chunk.pk, np.where(whole == states.DONE, states.DONE, states.SUPERSEDED).astype(np.uint8))
-        sync.job_set.filter(ended_at=None).update(ended_at=timezone.now())
-        sync.finalize_due = False
-        sync.save(update_fields=["finalize_due"])
-
     def _deliveries(self, run: Run, sync: Sync, staged: Staged | None, result: Result, batch_size: int) -> list[Delivery]:
         """What this run sends, in order: deletes first, rows never tried before rows that failed, then by age."""
         found: list[tuple[tuple[int, int, int], Delivery]] = []
@@ -229,7 +211,7 @@ class DatabaseLedger:
             chunk = Chunk.objects.get(pk=chunk_id)
             whole = states.unpack(bytes(chunk.states))
             whole[positions] = states.SUPERSEDED
-            outbox.save_states(chunk_id, whole)
+            waiting.save_states(chunk_id, whole)
         for chunk in Chunk.objects.filter(sync=sync).exclude(due_rows=0, blocked_rows=0).order_by("pk"):
             whole = states.unpack(bytes(chunk.states))
             if WaitingChunk(chunk.pk, chunk.url, whole).waits:
@@ -289,6 +271,15 @@ def _first_records(delivery: Delivery, most: int) -> tuple[np.ndarray[Any, Any],
     kept = np.zeros(chunk.rows, dtype=bool)
     kept[np.flatnonzero(selected)[:rows]] = True
     return kept, int(upto[units - 1]) if units else 0
+
+
+def held_by_change(sync: Sync, model: Model) -> str:
+    """Why a person must decide: what was delivered came from another kind, key or push function."""
+    if sync.mark is None or model.sink is None:
+        return ""
+    pairs = [("kind", sync.kind, model.kind), ("key", ", ".join(sync.key), ", ".join(model.key)), ("push function", sync.function, model.sink.function)]
+    found = [f"the {what} changed from {old} to {new}" for what, old, new in pairs if old != new]
+    return f"{' and '.join(found)}: run with --full to send everything again, or --baseline to take it as delivered" if found else ""
 
 
 def is_alive(run: Run) -> bool:

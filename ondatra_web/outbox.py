@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from django.utils import timezone
 
 from ondatra_web import workers
 from ondatra_web.models import Answer, ApiCallFile, Chunk, Delivery, Job, MessageGroup, RecordFile, Run, RunLog
+from ondatra_web.waiting import save_states
 from runtime import answers, states
 from runtime.errors import LeaseLost
 from runtime.model import Column
@@ -185,17 +185,6 @@ def say(run_id: int, lines: Sequence[tuple[str, str]]) -> None:
     """Adds lines (level, text) to a run's log, which people read: it has its limit."""
     room = MOST_LOG_LINES - RunLog.objects.filter(run_id=run_id).count()
     RunLog.objects.bulk_create([RunLog(run_id=run_id, level=level, text=_line(text)) for level, text in lines[:max(room, 0)]])
-
-
-def save_states(chunk_id: int, whole: np.ndarray[Any, Any], runs_failed: np.ndarray[Any, Any] | None = None) -> None:
-    """Writes a chunk's states and what is counted from them."""
-    tally = Counter({int(state): int(n) for state, n in zip(*np.unique(whole, return_counts=True), strict=True)})
-    fields: dict[str, Any] = {
-        "states": states.pack(whole), "due_rows": sum(tally[s] for s in (states.UNTRIED, states.REFUSED, states.UNKNOWN)),
-        "blocked_rows": tally[states.BLOCKED], "rejected_rows": tally[states.REJECTED]}
-    if runs_failed is not None:
-        fields["runs_failed"] = states.pack(runs_failed)
-    Chunk.objects.filter(pk=chunk_id).update(**fields)
 
 
 def record_files(run_id: int, delivery_id: int | None, files: Sequence[WrittenFile]) -> None:

@@ -1,83 +1,148 @@
-"""Sending chosen records again: rejected or due rows of a run, whole units, always as they stand now in their chunks."""
+"""What a person chose to send again: which rows still lie undelivered, which can be sent in their newest state, which cannot."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from django.db import transaction
-from django.utils import timezone
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ondatra_web import records as web_records
-from ondatra_web import workers
-from ondatra_web.models import Chunk, Delivery, Run, Sync
-from runtime import exports, staging, states
+from ondatra_web import waiting
+from ondatra_web.models import Chunk, Delivery, Run
+from runtime import chunk_files, exports, states
 from runtime.calls import unit_starts
-from runtime.errors import ConfigError
+from runtime.chunk_files import KEY, KEYED_UNITS, RECORD, ROWID
 from runtime.records import Filter
 
 #: What a person may send again by hand; rows of an open job wait for its end.
 CHOSEN = (states.UNTRIED, states.REFUSED, states.REJECTED, states.UNKNOWN)
+#: So many identifiers of superseded records are listed.
+LISTED = 20
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a retry would send: a mask of rows for each chunk. `left_out` are records delivered since, or gone."""
+    """What a retry would send.
+
+    `masks` are the undelivered rows of each chunk, `records` how many records they are. `again` are the keys (row ids
+    where the kind has no units) of delivered rows that were chosen by identifier: they go in the state that the table holds.
+    `superseded` were delivered since or are gone, `blocked` are in open jobs, `invalid` can never be sent.
+    """
 
     matched: int
     records: int
     masks: Mapping[int, np.ndarray[Any, Any]]
+    again: tuple[Any, ...] = ()
+    superseded: int = 0
+    listed: tuple[str, ...] = ()
+    blocked: int = 0
+    invalid: int = 0
 
     @property
-    def left_out(self) -> int:
-        return max(self.matched - self.records, 0)
+    def empty(self) -> bool:
+        return not (self.masks or self.again)
+
+
+def told(plan: Plan, run: Run) -> list[str]:
+    """The preview, line by line."""
+    lines = [f"{plan.matched:,} records of run {run.pk} match; {plan.records:,} are undelivered and would be sent again"]
+    if plan.again:
+        lines.append(f"{len(plan.again):,} were delivered and would be sent again in the state that they have now, unless they are gone")
+    if plan.superseded:
+        more = ", …" if plan.superseded > len(plan.listed) else ""
+        lines.append(f"{plan.superseded:,} are superseded (delivered since, or gone) and stay as they are: {', '.join(plan.listed)}{more}")
+    if plan.blocked:
+        lines.append(f"{plan.blocked:,} are in an open job and wait for its end")
+    if plan.invalid:
+        lines.append(f"{plan.invalid:,} are invalid: their key is NULL or occurs more than once, so they cannot be sent")
+    return lines
 
 
 def plan(run: Run, chosen: Filter) -> Plan:
-    """Finds the undelivered rows of the records that the filter selects. Raises ConfigError, StoreError."""
+    """What of the records that the filter selects can be sent again. Raises ConfigError, StoreError."""
     chosen = web_records.with_masked(chosen, run)
-    parts = [batch.column(0).to_numpy(zero_copy_only=False) for batch in exports.selected(web_records.files_of(run), chosen, "row_id")]
-    wanted = np.unique(np.concatenate(parts)) if parts else np.array([], dtype=np.int64)
-    matched = sum(len(p) for p in parts)
-    masks, records = {}, 0
-    for chunk in Chunk.objects.filter(sync=run.sync).exclude(due_rows=0, rejected_rows=0).order_by("pk"):
-        mask, found = _undelivered(chunk, run.sync.kind, wanted)
-        if found:
+    found = _matching(run, chosen)
+    valid = found.filter(pc.is_valid(found.column("row_id")))
+    things = _Things(run, valid.column("row_id"))
+    masks: dict[int, np.ndarray[Any, Any]] = {}
+    records = 0
+    sent, blocked = [], []
+    for chunk in waiting.chunks_of(run.sync):
+        table = chunk_files.read_columns(chunk.url, [ROWID, KEY, RECORD])
+        state = states.unpack(bytes(chunk.states))
+        hit = things.within(table)
+        blocked.append(things.of(table, hit & (state == states.BLOCKED)))
+        mask = _whole_units(table, run.sync.kind, hit, np.isin(state, CHOSEN))
+        if mask.any():
             masks[chunk.pk] = mask
-            records += found
-    return Plan(matched, records, masks)
+            records += int(np.asarray(table.column(RECORD).to_numpy(), dtype=bool)[mask].sum())
+            sent.append(things.of(table, mask))
+    of_record = things.of_records(valid.column("row_id"))
+    goes, waits = _among(of_record, sent), _among(of_record, blocked)
+    rest = ~(goes | waits)
+    again = tuple(pc.unique(of_record.filter(pa.array(rest))).drop_null().to_pylist()) if chosen.exact else ()
+    left = valid.filter(pa.array(rest & ~_among(of_record, [pa.array(again, of_record.type)])))
+    names = dict.fromkeys(str(i) for i in left.column("identifier").slice(0, LISTED * 5).to_pylist())
+    return Plan(found.num_rows, records, masks, again, left.num_rows, tuple(names)[:LISTED], int((waits & ~goes).sum()), found.num_rows - valid.num_rows)
 
 
-def _undelivered(chunk: Chunk, kind: str, wanted: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], int]:
-    """The rows of the units of which a wanted row is undelivered, and how many records they are."""
-    table = staging.read_chunk(chunk.url, None)
-    ids = table.column("__ondatra_rowid").to_numpy(zero_copy_only=False)
-    waits = np.isin(states.unpack(bytes(chunk.states)), CHOSEN)
-    hit = waits & np.isin(ids, wanted)
-    if not hit.any():
-        return hit, 0
+def _matching(run: Run, chosen: Filter) -> pa.Table:
+    batches = list(exports.selected(web_records.files_of(run), chosen, "identifier, CAST(row_id AS BIGINT) AS row_id"))
+    schema = pa.schema([("identifier", pa.string()), ("row_id", pa.int64())])
+    return pa.Table.from_batches([b.cast(schema) for b in batches], schema)
+
+
+def _whole_units(table: pa.Table, kind: str, hit: np.ndarray[Any, Any], waits: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The undelivered rows of every unit of which one was chosen."""
+    if not (hit & waits).any():
+        return np.zeros(len(waits), dtype=bool)
     starts = unit_starts(table, kind)
-    lengths = np.diff(np.append(starts, len(ids)))
-    whole = np.repeat(np.logical_or.reduceat(hit, starts), lengths) & waits
-    return whole, int(np.asarray(table.column("__ondatra_record").to_pylist(), dtype=bool)[whole].sum())
+    lengths = np.diff(np.append(starts, len(waits)))
+    return np.asarray(np.repeat(np.logical_or.reduceat(hit & waits, starts), lengths) & waits)
 
 
-def start(run: Run, planned: Plan, *, batch_size: int) -> Run:
-    """A working run of these rows. Raises ConfigError while another run of the sync works."""
-    with transaction.atomic():
-        sync = Sync.objects.select_for_update().get(pk=run.sync_id)
-        if Run.objects.filter(sync=sync, status__in=[Run.Status.WORKING, Run.Status.CANCELING]).exists():
-            raise ConfigError(f"a run of {sync.name} is working: wait for its end, or cancel it")
-        new = Run.objects.create(
-            sync=sync, status=Run.Status.WORKING, trigger="retry", options={"retry_of": run.pk}, owner=workers.me(), lease=1, started_at=timezone.now(),
-            source_count=sync.source_rows, invalid=sync.invalid_rows, unchanged=sync.source_rows - sync.invalid_rows, planned=planned.records,
-            carried=planned.records, staged=True, table_version=sync.mark, step="push")
-        first = 1
-        for ordinal, (chunk_id, mask) in enumerate(planned.masks.items()):
-            chunk = Chunk.objects.get(pk=chunk_id)
-            flags = np.asarray(staging.read_column(chunk.url, "__ondatra_record"), dtype=bool)
-            Delivery.objects.create(run=new, chunk=chunk, ordinal=ordinal, phase=chunk.phase, carried=True, positions=states.pack_mask(mask),
-                                    rows=int(mask.sum()), records=int(flags[mask].sum()), first_call=first)
-            first += -(-int(mask.sum()) // batch_size)
-    return new
+def _among(of_record: pa.ChunkedArray, some: Sequence[pa.Array]) -> np.ndarray[Any, Any]:
+    if not some or not len(of_record):
+        return np.zeros(len(of_record), dtype=bool)
+    flat = pa.concat_arrays([a for part in some for a in (part.chunks if isinstance(part, pa.ChunkedArray) else [part])] or [pa.array([], of_record.type)])
+    return np.asarray(pc.is_in(of_record, value_set=flat.drop_null()).to_numpy(), dtype=bool)
+
+
+class _Things:
+    """Names what the chosen records are about, in any run: their keys, or their row ids for kinds whose rows stand alone."""
+
+    def __init__(self, run: Run, row_ids: pa.ChunkedArray) -> None:
+        self.keyed = run.sync.kind in KEYED_UNITS
+        self.column = KEY if self.keyed else ROWID
+        self.keys: dict[int, str] = {}
+        self.wanted = row_ids.combine_chunks() if not self.keyed else pa.array([], pa.string())
+        if self.keyed:                          # the chunks have the keys as they are; records may show them masked
+            chunks = Chunk.objects.filter(pk__in=Delivery.objects.filter(run=run).values("chunk")).order_by("pk")
+            self.keys = dict(_pairs(chunks, row_ids))
+            self.wanted = pa.array(sorted(set(self.keys.values())), pa.string())
+
+    def within(self, table: pa.Table) -> np.ndarray[Any, Any]:
+        """Which rows of a chunk are about them."""
+        if not len(self.wanted):
+            return np.zeros(table.num_rows, dtype=bool)
+        return np.asarray(pc.is_in(table.column(self.column).cast(self.wanted.type), value_set=self.wanted).to_numpy(), dtype=bool)
+
+    def of(self, table: pa.Table, mask: np.ndarray[Any, Any]) -> pa.ChunkedArray:
+        return table.column(self.column).cast(self.wanted.type).filter(pa.array(mask))
+
+    def of_records(self, row_ids: pa.ChunkedArray) -> pa.ChunkedArray:
+        """What each record is about; null where its chunk is gone."""
+        if not self.keyed:
+            return row_ids
+        return pa.chunked_array([pa.array([self.keys.get(i) for i in row_ids.to_pylist()], pa.string())])
+
+
+def _pairs(chunks: Iterable[Chunk], row_ids: pa.ChunkedArray) -> Iterable[tuple[int, str]]:
+    ids = row_ids.combine_chunks()
+    for chunk in chunks:
+        table = chunk_files.read_columns(chunk.url, [ROWID, KEY])
+        some = table.filter(pc.is_in(table.column(ROWID).cast(pa.int64()), value_set=ids)) if len(ids) else table.slice(0, 0)
+        yield from zip(some.column(ROWID).to_pylist(), some.column(KEY).to_pylist(), strict=True)

@@ -10,6 +10,7 @@ urlpatterns = [
     path("syncs/", syncs.index, name="syncs"),
     path("syncs/<int:sync_id>/", syncs.sync, name="sync"),
     path("syncs/<int:sync_id>/start/", syncs.start, name="start_run"),
+    path("syncs/<int:sync_id>/discard/", syncs.discard, name="discard"),
     path("runs/<int:run_id>/", run.run, name="run"),
     path("runs/<int:run_id>/live/", run.live, name="run_live"),
     path("runs/<int:run_id>/cancel/", run.cancel, name="cancel_run"),

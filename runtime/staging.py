@@ -5,9 +5,10 @@ transaction names are orphans that a sweeper removes.
 """
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Folded", "StageRequest", "Staged", "StagedChunk", "WaitingChunk", "fold", "needs_stage", "read_chunk", "read_column", "stage", "units",
-           "write_plain"]
+__all__ = ["Folded", "StageRequest", "Staged", "StagedChunk", "WaitingChunk", "fold", "needs_stage", "read_chunk", "read_column", "stage", "stage_again",
+           "units", "write_plain"]
 
 
 #: What tells where a waiting row lies.
@@ -106,6 +107,16 @@ def needs_stage(waiting: tuple[WaitingChunk, ...]) -> bool:
 def stage(spark: SparkSession, request: StageRequest) -> Staged:
     """Writes the chunk files of everything that changed since the mark. Raises HistoryGone."""
     return _Staging(spark, request).run()
+
+
+def stage_again(spark: SparkSession, request: StageRequest, wanted: Sequence[Any]) -> Staged:
+    """Writes the chosen rows as the table holds them, told as under --full; `wanted` are their keys, or row ids where rows stand alone."""
+    staging = _Staging(spark, request)
+    current = staging._current()
+    together = staging.shape.together
+    chosen = spark.createDataFrame(pa.table({together: pa.array(wanted, pa.string() if together == KEY else pa.int64())}))
+    current = current.join(chosen, together, "left_semi")
+    return staging._staged(write(changes.again(None, None, current, staging.shape), staging.shape, request.out_url, len(wanted), request.chunk_rows), {})
 
 
 @dataclass

@@ -11,6 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from ondatra_web import actions
+from ondatra_web import waiting as waiting_rows
 from ondatra_web.access import may_write, sync_for, syncs_of
 from ondatra_web.forms import STATES, StartForm, SyncFilterForm, matches_state
 from ondatra_web.models import Chunk, Run
@@ -68,3 +69,19 @@ def start(request: SignedIn, sync_id: int) -> HttpResponse:
         messages.error(request, str(error))
         return redirect("sync", sync_id)
     return redirect("run", run.pk)
+
+
+@login_required
+def discard(request: SignedIn, sync_id: int) -> HttpResponse:
+    """What waits is counted and shown first; only the form on that page drops it."""
+    found = sync_for(request.user, sync_id, write=True)
+    if request.method != "POST":
+        counts = waiting_rows.counted(found)
+        return render(request, "syncs/discard.html", {"sync": found, "counts": counts, "total": sum(counts.values())})
+    try:
+        dropped = sum(actions.discard(found, user=request.user).values())
+    except OndatraError as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, f"{dropped:,} records were dropped. A row that changes from here on is sent as usual.")
+    return redirect("sync", sync_id)

@@ -1,6 +1,7 @@
 """What the commands about one run or one sync share."""
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
@@ -54,3 +55,8 @@ class SyncCommand(BaseCommand):
 
     def act(self, sync: Sync, options: dict[str, Any]) -> int:
         raise NotImplementedError       # each command's own
+
+
+def agreed(question: str) -> bool:
+    """Whether a person at a terminal says yes; without one the answer is no."""
+    return sys.stdin.isatty() and input(f"{question} [y/N] ").strip().lower() in ("y", "yes")

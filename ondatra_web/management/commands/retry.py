@@ -1,13 +1,12 @@
 """`manage.py retry RUN`: sends chosen records again, as a new run."""
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from django.core.management.base import CommandParser
 
-from ondatra_web import execution, retries
-from ondatra_web.management.commands._runs import RunCommand
+from ondatra_web import execution, resending, retries
+from ondatra_web.management.commands._runs import RunCommand, agreed
 from ondatra_web.management.commands.run import text
 from ondatra_web.models import Run
 from runtime.errors import ConfigError, ProjectError, StoreError
@@ -15,17 +14,18 @@ from runtime.records import Filter
 
 
 class Command(RunCommand):
-    help = "Shows how many records match, then sends just these again as a new run. Rows delivered since, or gone, are left out."
+    help = "Shows how many records match, then sends just these again as a new run. Delivered rows only if an --identifier names them, as they are now."
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("--status", metavar="S", default="rejected", help="as in the files (rejected)")
+        parser.add_argument("--status", metavar="S", help="as in the files (rejected, or any where identifiers are given)")
         parser.add_argument("--message-like", metavar="M", help="a part of the message, without case; %% is a wildcard")
         parser.add_argument("--identifier", metavar="I", action="append", default=[], help="may be given several times")
         parser.add_argument("--yes", action="store_true", help="send without asking")
 
     def act(self, run: Run, options: dict[str, Any]) -> int:
-        chosen = Filter(status=options["status"], message=options["message_like"], identifiers=tuple(options["identifier"]))
+        status = options["status"] or (None if options["identifier"] else "rejected")
+        chosen = Filter(status=status, message=options["message_like"], identifiers=tuple(options["identifier"]))
         try:
             planned = retries.plan(run, chosen)
             walk = execution.prepare(run.sync.workspace, [run.sync.name])
@@ -34,18 +34,13 @@ class Command(RunCommand):
         except StoreError as error:
             self.stderr.write(str(error))
             return 1
-        self.stdout.write(f"{planned.matched:,} records of run {run.pk} match; {planned.records:,} are undelivered and would be sent again"
-                          + (f", {planned.left_out:,} were delivered since or are gone" if planned.left_out else ""))
-        if not planned.records or not (options["yes"] or self._asked()):
+        self.stdout.write("\n".join(retries.told(planned, run)))
+        if planned.empty or not (options["yes"] or agreed("Send them?")):
             return 0
-        new = retries.start(run, planned, batch_size=walk.pushes[run.sync.name].api.push.batch_size)
+        new = resending.start(run, planned, walk.project.models[run.sync.name], batch_size=walk.pushes[run.sync.name].api.push.batch_size)
         self.stderr.write(f"run {new.pk} of {run.sync.name} started")
         walk.runs = {run.sync.name: new}
         execution.deliver_run(walk, run.sync.name, new)
         said = execution.report(walk)
         self.stdout.write(text(said))
         return execution.exit_code(said)
-
-    def _asked(self) -> bool:
-        """Whether a person at a terminal says yes; without one nothing is sent."""
-        return sys.stdin.isatty() and input("Send them? [y/N] ").strip().lower() in ("y", "yes")
