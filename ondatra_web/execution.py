@@ -1,6 +1,7 @@
 """Runs from begin to end: walk the line, deliver, finalize, close. The command does it in one process; workers in several."""
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
@@ -19,13 +20,14 @@ from ondatra_web.models import Answer, Delivery, ModelState, Run, Sync, Workspac
 from runtime import deliver, faults, pipeline, spark, tracking
 from runtime.analyse import with_spark
 from runtime.deliver import DeliveryRun
-from runtime.errors import LeaseLost, OndatraError
+from runtime.errors import Cancelled, LeaseLost, OndatraError
 from runtime.masks import Masker
 from runtime.model import Column
 from runtime.project import Analyse, Project
 from runtime.push import CallContext, PushFunction, load_push
 from runtime.sql import Translated
 from runtime.store import Store
+from runtime.supervise import supervised
 
 log = logging.getLogger("ondatra.execution")
 WORST = [Run.Status.COMPLETED, Run.Status.SKIPPED, Run.Status.COMPLETED_WITH_REJECTS, Run.Status.CANCELLED, Run.Status.HELD, Run.Status.FAILED]
@@ -206,10 +208,20 @@ def _finalize(walk: Walk, name: str, run: Run, sync: Sync) -> None:
         Sync.objects.filter(pk=sync.pk).update(finalize_due=False)
         return
     succeeded, failed = (int(n) for n in sync.finalize_counts)
-    result = push.finalize(succeeded, failed, delivery_run(walk, Run.objects.select_related("sync").get(pk=run.pk)).context)
-    outbox.say(run.pk, [("print", line) for line in result.prints])
-    if result.error:
-        Run.objects.filter(pk=run.pk).update(error=f"finalize failed: {result.error}")
+    context = delivery_run(walk, Run.objects.select_related("sync").get(pk=run.pk)).context
+    said = ["the run was cancelled before finalize() had answered"]
+    prints: list[tuple[str, str]] = []
+
+    def call() -> None:
+        with contextlib.suppress(Cancelled):
+            result = push.finalize(succeeded, failed, context)
+            said[:] = [result.error]
+            prints.extend(("print", line) for line in result.prints)
+
+    supervised(call, context.cancelled, abandon=lambda: None, ends=lambda: connection.close())      # the thread's own
+    outbox.say(run.pk, prints)
+    if said[0]:
+        Run.objects.filter(pk=run.pk).update(error=f"finalize failed: {said[0]}")
     else:
         Sync.objects.filter(pk=sync.pk).update(finalize_due=False)
         Run.objects.filter(pk=run.pk).update(finalized=True)

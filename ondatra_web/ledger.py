@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from ondatra_web import outbox, waiting, workers
@@ -126,6 +126,12 @@ class DatabaseLedger:
 
     def cancelled(self, work: SyncWork) -> bool:
         return Run.objects.filter(pk=work.run_id, status=Run.Status.CANCELING).exists()
+
+    def stopped(self, work: SyncWork) -> None:
+        self._end(Run.objects.get(pk=work.run_id), Run.Status.CANCELLED, "")
+
+    def thread_ends(self) -> None:
+        connection.close()
 
     # staging
 

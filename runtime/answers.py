@@ -17,6 +17,8 @@ from runtime import states
 
 OK, WARN, ERROR, UNKNOWN, REJECT, JOB = "k", "w", "e", "u", "r", "j"
 NO_ANSWER = "-"
+#: Not an answer: calls with these rows may have begun. Written before the first of them.
+BEGUN = "b"
 #: What a code is called in the record files; both kinds of error are `error` there.
 OUTCOMES: dict[str, Literal["ok", "warn", "error", "reject"]] = {OK: "ok", WARN: "warn", ERROR: "error", UNKNOWN: "error", REJECT: "reject"}
 #: The state that a row's answer leaves behind.
@@ -70,11 +72,15 @@ class Answers:
         self.started = np.zeros(n, dtype=np.int64)
         self.ended = np.zeros(n, dtype=np.int64)
         self.messages: dict[int, str] = {}
+        self.begun = np.zeros(n, dtype=bool)
         for entry in entries:
             self.add(entry)
 
     def add(self, e: Entry) -> None:
         where: Any = slice(e.index.start, e.index.stop) if isinstance(e.index, range) else np.asarray(e.index, dtype=np.int64)
+        if e.codes[:1] == BEGUN:
+            self.begun[where] = True
+            return
         self.codes[where] = list(e.codes)
         self.attempt[where], self.call[where] = e.attempt, e.call
         self.started[where], self.ended[where] = e.started, e.ended
@@ -87,6 +93,13 @@ class Answers:
     def answered(self) -> np.ndarray[Any, Any]:
         """A mask of the rows that have an answer."""
         return np.asarray(self.codes != NO_ANSWER)
+
+    def in_flight(self, starts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The unanswered rows of units of which a call may have begun."""
+        if not len(starts):
+            return np.zeros(0, dtype=bool)
+        begun = np.logical_or.reduceat(self.begun, starts)
+        return np.asarray(np.repeat(begun, np.diff(np.append(starts, len(self.begun)))) & (self.codes == NO_ANSWER))
 
     def worst_of_units(self, starts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """For each row the code that counts for its whole unit; `starts` are the first rows of the units."""

@@ -33,3 +33,20 @@ def cut_calls(starts: np.ndarray[Any, Any], n: int, wanted: np.ndarray[Any, Any]
         rows += size
     if call:
         yield call
+
+
+class Pace:
+    """How many calls are announced at once: about as many as end within `seconds`, so that announcing costs little and names few rows too many."""
+
+    def __init__(self, least: int, seconds: float = 0.1, most: int = 2_000) -> None:
+        self.least, self.seconds, self.most = max(1, least), seconds, most
+        self.n = self.least
+        self._at = 0.0
+
+    def next(self, now: float) -> int:
+        """The next number; `now` is a monotonic clock."""
+        if self._at:
+            took = max(now - self._at, 1e-6)
+            self.n = max(self.least, min(int(self.n * self.seconds / took), self.n * 4, self.most))
+        self._at = now
+        return self.n

@@ -1,61 +1,24 @@
-"""Delivers one chunk: cut into push calls, call, record each answer, seal, write the files, close.
-
-A unit (the rows of one key, for kinds that have one) is never cut: it goes into one call, is tried again whole, and
-counts as the worst of its answers.
-"""
+"""Delivers one chunk: cut into push calls, call, record each answer (`runtime.sending`); then seal, write the files, close."""
 from __future__ import annotations
 
 import hashlib
-import random
-import threading
-import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from runtime import answers as codes
-from runtime import faults, states, tracking, values
-from runtime.answers import Answers, Entry
-from runtime.calls import cut_calls, unit_starts
-from runtime.errors import Cancelled, StoreError
-from runtime.masks import Masker
-from runtime.model import Model
-from runtime.outbox import Claim, Closing, OpenJob, Outbox, RecordCounts
-from runtime.push import CallContext, CallResult, Outcome, PollResult, PushCall, PushFunction
+from runtime import faults, states, tracking
+from runtime.errors import StoreError
+from runtime.outbox import Claim, Closing, Outbox, RecordCounts
+from runtime.push import Outcome
 from runtime.recorder import Recorder
-from runtime.staging import read_chunk
-from runtime.store import Store
-from runtime.tracking import RunInfo
+from runtime.sending import DeliveryRun, Progress, Sending
+from runtime.supervise import supervised
 
-#: A job is asked for the first time after so many seconds, or after poll_interval if that is shorter.
-FIRST_POLL = 1.0
-#: Calls without a failure that are kept of each chunk under `api_calls: all`.
-KEPT_CALLS = 1_000
-
-
-@dataclass(frozen=True)
-class DeliveryRun:
-    """What all chunks of one run share."""
-
-    info: RunInfo
-    model: Model
-    push: PushFunction
-    context: CallContext
-    masker: Masker
-    store: Store
-    log: list[tuple[str, str]] = field(default_factory=list)
-
-
-@dataclass
-class Progress:
-    """Why a delivery ended before its last row; both empty when it did not."""
-
-    stopped: str = ""
-    cancelled: bool = False
+__all__ = ["DeliveryRun", "Progress", "close_dead", "deliver", "write_pending"]
 
 
 def deliver(claim: Claim, run: DeliveryRun, outbox: Outbox) -> Progress:
@@ -64,8 +27,8 @@ def deliver(claim: Claim, run: DeliveryRun, outbox: Outbox) -> Progress:
 
 
 def close_dead(claim: Claim, run: DeliveryRun, outbox: Outbox) -> None:
-    """Closes the chunk of a process that died: its recorded answers become records, the rest may have been taken."""
-    _Delivery(claim, run, outbox).close(dead=True)
+    """Closes the chunk of a process that died: its recorded answers become records, calls in flight may have been taken."""
+    _Delivery(claim, run, outbox).close()
 
 
 def write_pending(claim: Claim, run: DeliveryRun, outbox: Outbox) -> Sequence[tracking.WrittenFile]:
@@ -73,227 +36,28 @@ def write_pending(claim: Claim, run: DeliveryRun, outbox: Outbox) -> Sequence[tr
     return _Delivery(claim, run, outbox).write_files()
 
 
-class _Delivery:
-    def __init__(self, claim: Claim, run: DeliveryRun, outbox: Outbox) -> None:
-        self.claim, self.run, self.outbox = claim, run, outbox
-        self.api = run.push.api
-        self.table = read_chunk(claim.url, claim.selected)
-        self.n = self.table.num_rows
-        self.starts = unit_starts(self.table, run.model.kind)
-        self.ends = np.append(self.starts[1:], self.n)
-        self.answers = Answers(self.n, claim.answered)
-        self.states = claim.states[claim.selected]
-        self.rows: list[dict[str, Any] | None] = [None] * self.n
-        self.calls: list[Any] = []
-        self.kept_good = 0
-        self.log: list[tuple[str, str]] = []
-        self.push_seconds = self.http_seconds = 0.0
-        self.lock = threading.Lock()
-        self.progress = Progress()
-        self.backoff_ends = 0.0
-
-    # pushing
+class _Delivery(Sending):
 
     def deliver(self) -> Progress:
         if not self.claim.sealed_digest:
             recorder = Recorder(self.outbox, self.claim, self.outbox.failed_in_row(self.claim.run_id))
             try:
-                self._push_all(recorder)
+                supervised(lambda: self._push_all(recorder), self._cancelled, abandon=lambda: self._abandon(recorder), ends=self.outbox.thread_ends)
             finally:
                 recorder.close()
             faults.point("after_answers")
         self.close()
         return self.progress
 
-    def _segments(self) -> Iterator[tuple[int, list[int]]]:
-        """Calls with their numbers. Rows that failed in an earlier run never share a call with new ones."""
-        open_rows = ~self.answers.answered()
-        if not self.n:
-            return
-        open_units = np.logical_or.reduceat(open_rows, self.starts)
-        old = np.logical_or.reduceat(self.states != states.UNTRIED, self.starts)
-        number = self.claim.first_call
-        if self.answers.call.any():
-            number = int(self.answers.call.max()) + 1
-        wanted = [open_units & ~old, open_units & old]
-        if self.run.model.kind == "append":         # keeps its order, whatever failed before
-            wanted = [open_units]
-        for part in wanted:
-            for call in cut_calls(self.starts, self.n, part, self.api.push.batch_size):
-                yield number, call
-                number += 1
-
-    def _stop(self, recorder: Recorder) -> bool:
-        if self.progress.stopped or self.progress.cancelled:
-            return True
-        limit = self.api.push.max_failed_batches
-        if recorder.failed_in_row >= limit:
-            self.progress.stopped = f"{limit} calls in a row failed (push.max_failed_batches); the rest was not tried and stays due"
-        elif self.outbox.cancelled(self.claim.run_id):
-            self.progress.cancelled = True
-        return bool(self.progress.stopped or self.progress.cancelled)
-
-    def _push_all(self, recorder: Recorder) -> None:
-        for job in self.claim.jobs:                 # open jobs are asked before anything is sent
-            self._resume(job, recorder)
-        calls = self._segments()
-        if self.claim.slots <= 1:
-            for number, units in calls:
-                if self._stop(recorder):
-                    return
-                self._send(number, units, recorder)
-            return
-        with ThreadPoolExecutor(self.claim.slots, thread_name_prefix="push") as pool:
-            flying: set[Future[None]] = set()
-            for number, units in calls:
-                if self._stop(recorder):
-                    break
-                flying.add(pool.submit(self._send, number, units, recorder))
-                if len(flying) >= self.claim.slots:
-                    done, flying = wait(flying, return_when=FIRST_COMPLETED)
-                    for future in done:
-                        future.result()
-            for future in flying:
-                future.result()
-
-    def _send(self, number: int, units: list[int], recorder: Recorder) -> None:
-        """One call with its further attempts: what failed as a whole is halved, so that a bad row ends alone."""
-        queue = [(units, 1)]
-        try:
-            while queue:
-                batch, attempt = queue.pop(0)
-                failed = self._attempt(number, batch, attempt, recorder)
-                if failed and attempt < self.api.push.attempts and not self._stop_waiting(attempt):
-                    half = (len(failed) + 1) // 2
-                    whole = len(failed) == len(batch) > 1
-                    queue += [(failed[:half], attempt + 1), (failed[half:], attempt + 1)] if whole else [(failed, attempt + 1)]
-        except Cancelled:
-            self.progress.cancelled = True
-            return
-        index = self._index(units)
-        recorder.call_ended(failed=bool(np.isin(self.answers.codes[index], (codes.ERROR, codes.UNKNOWN)).all()))
-
-    def _stop_waiting(self, attempt: int) -> bool:
-        """Waits like `backoff` between attempts; True when the run was cancelled meanwhile."""
-        return not self._wait(self.api.backoff * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
-
-    def _index(self, units: Sequence[int]) -> np.ndarray[Any, Any]:
-        """The rows of these units, in order."""
-        if units[-1] - units[0] + 1 == len(units):
-            return np.arange(self.starts[units[0]], self.ends[units[-1]])
-        return np.concatenate([np.arange(self.starts[u], self.ends[u]) for u in units])
-
-    def _rows(self, index: np.ndarray[Any, Any]) -> list[dict[str, Any]]:
-        missing = [int(i) for i in index if self.rows[i] is None]
-        if missing:
-            made = values.to_rows(self.table.take(pa.array(missing, pa.int64())) if len(missing) < self.n else self.table, self.claim.columns)
-            for i, row in zip(missing, made, strict=True):
-                self.rows[i] = row
-        return [row for i in index if (row := self.rows[i]) is not None]
-
-    def _attempt(self, number: int, units: list[int], attempt: int, recorder: Recorder) -> list[int]:
-        """One push() call; the units that are to be tried again."""
-        index = self._index(units)
-        call = PushCall(rows=self._rows(index), batch_number=number, kind=self.run.model.kind, key_columns=list(self.run.model.key),
-                        columns=self.claim.columns, run_id=self.claim.run_id, attempt=attempt,
-                        args=self.run.model.sink.args if self.run.model.sink else (),
-                        change_ids=[f"{self.claim.chunk_id}:{p}" for p in np.flatnonzero(self.claim.selected)[index]])
-        result = self.run.push.push(call, self.run.context)
-        self._keep(result, index)
-        if result.job_ref is not None:
-            return self._follow(number, units, index, attempt, result, recorder)
-        entry = Entry(number, attempt, _micros(result.started_at), _micros(result.ended_at), _plain(index),
-                      "".join(map(_code, result.outcomes)), {i: o.message for i, o in enumerate(result.outcomes) if o.message})
-        with self.lock:
-            self.answers.add(entry)
-        recorder.add(entry)
-        bad = np.isin(self.answers.codes, (codes.ERROR, codes.UNKNOWN))
-        return [u for u in units if bad[self.starts[u]:self.ends[u]].any()]
-
-    # jobs
-
-    def _follow(self, number: int, units: list[int], index: np.ndarray[Any, Any], attempt: int, result: CallResult, recorder: Recorder) -> list[int]:
-        """A call that began a job: its reference is saved, then it is polled."""
-        assert result.job_ref is not None
-        entry = Entry(number, attempt, _micros(result.started_at), _micros(result.ended_at), _plain(index), codes.JOB * len(index))
-        recorder.flush()
-        self.outbox.open_job(self.claim, entry, result.job_ref)
-        with self.lock:
-            self.answers.add(entry)
-        self._wait(min(self.api.push.poll_interval, FIRST_POLL))
-        self._poll(result.job_ref, index, number, attempt, entry.started, recorder)
-        bad = np.isin(self.answers.codes, (codes.ERROR, codes.UNKNOWN))
-        return [u for u in units if bad[self.starts[u]:self.ends[u]].any()]
-
-    def _resume(self, job: OpenJob, recorder: Recorder) -> None:
-        """A job of an earlier process or run: asked at once, or forgotten when it is too old."""
-        index = job.rows[np.isin(self.answers.codes[job.rows], (codes.NO_ANSWER, codes.JOB))]
-        if not len(index):
-            return
-        now = round(time.time() * 1_000_000)
-        entry = Entry(job.batch_number, 1, now, now, _plain(index), codes.JOB * len(index))
-        if job.age > self.api.push.job_max_age:
-            entry = replace(entry, codes=codes.UNKNOWN * len(index), messages=dict.fromkeys(range(len(index)), (
-                f"the job was still open after {self.api.push.job_max_age / 86400:g} days (push.job_max_age) and is forgotten; its rows are due again")))
-            recorder.add(entry)
-        with self.lock:
-            self.answers.add(entry)
-        if job.age <= self.api.push.job_max_age:
-            self._poll(job.ref, index, job.batch_number, 1, now, recorder)
-
-    def _poll(self, ref: dict[str, Any], index: np.ndarray[Any, Any], number: int, attempt: int, started: int, recorder: Recorder) -> None:
-        """Asks until the job has ended, poll_timeout is over or the run is cancelled; an open job keeps its rows blocked."""
-        end = time.monotonic() + self.api.push.poll_timeout
-        args = self.run.model.sink.args if self.run.model.sink else ()
-        while True:
-            result = self.run.push.poll(ref, self._rows(index), self.run.context, args=args, key_columns=list(self.run.model.key))
-            self._keep(result, index)
-            if result.outcomes is not None:
-                entry = Entry(number, attempt, started, _micros(result.ended_at), _plain(index), "".join(map(_code, result.outcomes)),
-                              {i: o.message for i, o in enumerate(result.outcomes) if o.message})
-                with self.lock:
-                    self.answers.add(entry)
-                recorder.add(entry)
-                return
-            if time.monotonic() + self.api.push.poll_interval > end or not self._wait(self.api.push.poll_interval):
-                return
-
-    def _wait(self, seconds: float) -> bool:
-        """Waits; False as soon as the run is cancelled."""
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            if self.outbox.cancelled(self.claim.run_id):
-                self.progress.cancelled = True
-                return False
-            time.sleep(min(left, 0.5))
-        return True
-
-    def _keep(self, result: CallResult | PollResult, index: np.ndarray[Any, Any]) -> None:
-        """Remembers the requests, prints and times of a call. Masked values leave the log here, requests when they are written."""
-        scrub = self.run.masker.scrubber(self._rows(index) if result.prints or result.warnings else ())
-        with self.lock:
-            self.push_seconds += (result.ended_at - result.started_at).total_seconds()
-            self.http_seconds += result.http_seconds
-            self.log += [("print", scrub(line)) for line in result.prints] + [("warning", scrub(line)) for line in result.warnings]
-            if self.api.api_calls == "off":
-                return
-            row_failed = any(o.kind in ("error", "reject") for o in result.outcomes or ())
-            for i in range(len(result.calls)):
-                status = result.calls.status(i)
-                failed = row_failed or status is None or status >= 400
-                if failed or (self.api.api_calls == "all" and self.kept_good < KEPT_CALLS):
-                    self.calls.append(result.calls[i])
-                    self.kept_good += not failed
-
     # closing
 
-    def close(self, *, dead: bool = False) -> None:
+    def close(self) -> None:
         runs_failed = self._give_up()
         digest = self.claim.sealed_digest or self._digest()
         if not self.claim.sealed_digest:
             self.outbox.seal(self.claim, digest)
             faults.point("after_seal")
-        closing = Closing(states=self._new_states(dead=dead), runs_failed=runs_failed, counts=self._counts(), log=self.log,
+        closing = Closing(states=self._new_states(), runs_failed=runs_failed, counts=self._counts(), log=self.log,
                           push_ms=int(self.push_seconds * 1000), http_ms=int(self.http_seconds * 1000))
         try:
             closing = replace(closing, **self._write(digest))
@@ -349,13 +113,12 @@ class _Delivery:
             started=a.started[index].tolist(), ended=a.ended[index].tolist(), digest=digest, chunk_id=self.claim.chunk_id)
         return tracking.write(self.run.store, self.run.info, batch, self.outbox.reserve(self.claim))
 
-    def _new_states(self, *, dead: bool) -> np.ndarray[Any, Any]:
+    def _new_states(self) -> np.ndarray[Any, Any]:
         worst = self.answers.worst_of_units(self.starts)
         mine = self.states.copy()
         for code, state in codes.STATES.items():
             mine[worst == code] = state
-        if dead:                                    # calls in flight when the process died may have arrived
-            mine[worst == codes.NO_ANSWER] = states.UNKNOWN
+        mine[self.in_flight & (worst == codes.NO_ANSWER)] = states.UNKNOWN
         whole = self.claim.states.copy()
         whole[self.claim.selected] = mine
         return whole
@@ -363,22 +126,7 @@ class _Delivery:
     def _counts(self) -> RecordCounts:
         record = self.table.column("__ondatra_record").to_numpy(zero_copy_only=False).astype(bool)
         tally = {code: int((self.answers.codes[record] == code).sum()) for code in codes.SEVERITY}
+        lost = int((self.in_flight & record & (self.answers.codes == codes.NO_ANSWER)).sum())
         companions = np.isin(self.answers.codes[~record], (codes.ERROR, codes.UNKNOWN))
         return RecordCounts(succeeded=tally["k"] + tally["w"], warned=tally["w"], rejected=tally["r"],
-                            retrying=tally["e"] + tally["u"] + tally["j"], not_tried=tally["-"], companions_due=int(companions.sum()))
-
-
-def _code(outcome: Outcome) -> str:
-    if outcome.kind == "error":
-        return codes.ERROR if outcome.known else codes.UNKNOWN
-    return {"ok": codes.OK, "warn": codes.WARN, "reject": codes.REJECT}[outcome.kind]
-
-
-def _micros(moment: Any) -> int:
-    return round(moment.timestamp() * 1_000_000)
-
-
-def _plain(index: np.ndarray[Any, Any]) -> Sequence[int]:
-    """A range where the rows stand together, for a small entry."""
-    first, last = int(index[0]), int(index[-1])
-    return range(first, last + 1) if last - first + 1 == len(index) else index.tolist()
+                            retrying=tally["e"] + tally["u"] + tally["j"] + lost, not_tried=tally["-"] - lost, companions_due=int(companions.sum()))

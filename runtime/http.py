@@ -24,7 +24,7 @@ from pyreqwest.client import SyncClientBuilder
 
 from runtime.api_dict import Api
 from runtime.auth import Authorizer
-from runtime.errors import OndatraError
+from runtime.errors import Cancelled, OndatraError
 from runtime.limits import Limiter, wait
 from runtime.redact import Redactor
 
@@ -305,6 +305,8 @@ class Requester:
             wait(self.api.backoff * 2 ** (failures - 1) * random.uniform(0.5, 1.5) if asked is None else asked, self.cancelled, "its next try")
 
     def _attempt(self, request: Request, method: str, url: str, body: bytes | None, attempt: int) -> tuple[Answer | None, TransportError | None]:
+        if self.cancelled():                    # a function that sends much in one call must not go on
+            raise Cancelled("the run was cancelled")
         headers, url = self._dressed(request, url, body)
         self._take_budget()
         self.sent += 1

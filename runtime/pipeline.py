@@ -17,6 +17,7 @@ from runtime.errors import BuildError, Cancelled, HeldError, LeaseLost
 from runtime.lake import quoted
 from runtime.model import Column, Model
 from runtime.project import Project
+from runtime.supervise import watching
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -96,6 +97,11 @@ class Ledger(Protocol):
         ...
 
     def cancelled(self, work: SyncWork) -> bool: ...
+    def stopped(self, work: SyncWork) -> None:
+        """A cancelled run ends before anything was staged."""
+
+    def thread_ends(self) -> None:
+        """The last act of a thread that used the ledger."""
 
 
 @dataclass
@@ -108,6 +114,7 @@ class Line:
     rebuild: bool = False
     results: dict[str, Result] = field(default_factory=dict)
     _spark: SparkSession | None = None
+    _group: str | None = None
 
     def run(self) -> dict[str, Result]:
         """Every model of the project, inputs first. A model that fails skips what reads it and nothing else."""
@@ -142,23 +149,46 @@ class Line:
                 return Result(model, "skipped", error="another run of this sync is working")
             return Result(model, "unchanged", known.rows, version=known.version, columns=known.columns)
         try:
-            self.ledger.step(work, "build")
-            result = self._build(model, work)
-            faults.point("after_commit")
-            self.ledger.step(work, "changes")
-            self.ledger.staged(work, result, self._stage(work, result))
-            return result
+            return self._built_and_staged(model, work)
         except HeldError as error:
             self.ledger.held(work, error)
             return Result(model, "skipped", error=str(error))
         except (LeaseLost, Cancelled):
             raise
         except Exception as error:
+            if self.ledger.cancelled(work):
+                self.ledger.stopped(work)
+                return Result(model, "skipped", error=f"run {work.run_id} was cancelled")
             self.ledger.failed(work, reason(error))
             result = Result(model, "failed", error=reason(error))
             self.ledger.remember(result)
             log.debug("%s failed", model.name, exc_info=True)
             return result
+
+    def _built_and_staged(self, model: Model, work: SyncWork) -> Result:
+        with watching(lambda: self.ledger.cancelled(work), self._end_jobs, ends=self.ledger.thread_ends):
+            self._name_jobs(f"ondatra-run-{work.run_id}")
+            try:
+                self.ledger.step(work, "build")
+                result = self._build(model, work)
+                faults.point("after_commit")
+                self.ledger.step(work, "changes")
+                staged = self._stage(work, result)
+            finally:
+                self._name_jobs(None)
+        self.ledger.staged(work, result, staged)
+        return result
+
+    def _name_jobs(self, group: str | None) -> None:
+        """Spark jobs of this thread belong to the group, so that a cancel ends them."""
+        self._group = group
+        if self._spark is not None:
+            self._spark.sparkContext.setLocalProperty("spark.jobGroup.id", group)       # type: ignore[arg-type]  # None takes it away
+            self._spark.sparkContext.setLocalProperty("spark.job.interruptOnCancel", "true" if group else None)    # type: ignore[arg-type]
+
+    def _end_jobs(self) -> None:
+        if self._spark is not None and self._group:
+            self._spark.sparkContext.cancelJobGroup(self._group)
 
     # build
 
@@ -193,6 +223,7 @@ class Line:
     def spark(self) -> SparkSession:
         if self._spark is None:
             self._spark = self.session()
+            self._name_jobs(self._group)
         return self._spark
 
     def _frame(self, model: Model) -> tuple[DataFrame, tuple[Column, ...]]:

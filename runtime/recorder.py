@@ -36,6 +36,14 @@ class Recorder:
         with self._changed:
             self._failed_in_row = self._failed_in_row + 1 if failed else 0
 
+    def begin(self, entry: Entry) -> None:
+        """Says durably that calls with these rows may begin, with the answers that wait. Raises what went wrong at an earlier commit."""
+        with self._changed:
+            if self._error:
+                raise self._error
+            self._waiting.append(entry)
+        self.flush()
+
     def add(self, entry: Entry) -> None:
         """Raises what went wrong at an earlier commit."""
         with self._changed:

@@ -1,6 +1,9 @@
 """Our own: the crash table of the design, each row proven by a real process that dies at that point."""
+import threading
+import time
+
 import pytest
-from pushing import PUSH, SYNC, contacts, counts, sent, table
+from pushing import PUSH, SYNC, contacts, counts, sent, source, table
 
 THREE = [(1, "a@x"), (2, "b@x"), (3, "c@x")]
 FINALIZE = PUSH + """
@@ -29,3 +32,28 @@ def test_a_process_that_dies_at_any_point_loses_nothing_and_sends_no_answered_ro
     import pyarrow.parquet as pq
     found = [row for p in sorted(folder.glob("*/*.parquet")) for row in pq.read_table(p, partitioning=None).to_pylist()]
     assert table(found, "identifier", "status") == [("1", "succeeded"), ("2", "succeeded"), ("3", "succeeded")]
+
+
+@pytest.mark.slow
+def test_after_a_crash_only_the_call_in_flight_may_have_arrived(case):
+    rows = [(i, f"p{i}@x") for i in range(1, 7)]
+    gate, calls = threading.Event(), iter(range(3))
+
+    def slowly(call):
+        if next(calls, None) is None:
+            gate.wait(120)
+        time.sleep(0.2)
+        return 200, {}
+
+    case.dest.rule("POST", "^/push$", handler=slowly)
+    contacts(case, *rows, push={"batch_size": 1}, header="-- @on_missing: delete")
+    process = case.spawn()
+    case.dest.wait_for(4, timeout=180)
+    time.sleep(0.6)
+    process.kill()
+    gate.set()
+    case.dest.clear_rules()
+    case.dest.clear()
+    source(case, *rows[:3])                     # what nobody can know must be deleted, what was never tried need not
+    result = case.run()
+    assert (result.exit, sent(case)) == (0, [("delete", 4, "p4@x")])

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from runtime import answers as codes
 from runtime.answers import Answers, Entry, pack, unpack
 
 
@@ -28,3 +29,10 @@ def test_a_later_answer_wins_with_its_message() -> None:
 def test_a_unit_counts_as_the_worst_of_its_answers() -> None:
     answers = Answers(8, [entry(range(0, 7), "kkrkweu")])
     assert "".join(answers.worst_of_units(np.array([0, 2, 4, 6, 7]))) == "kkrreeu-"
+
+
+def test_rows_of_announced_calls_without_an_answer_are_in_flight_with_their_whole_unit() -> None:
+    begun, answered = Entry(1, 0, 5, 5, range(0, 4), codes.BEGUN * 4), Entry(1, 1, 5, 6, range(0, 2), "kk")
+    answers = Answers(6, unpack(pack([begun, answered])))
+    assert answers.in_flight(np.array([0, 1, 2, 3, 5])).tolist() == [False, False, True, True, True, False]
+    assert answers.answered().tolist() == [True, True, False, False, False, False]

@@ -1,0 +1,96 @@
+"""Work that can be left behind: in daemon threads, so that a cancel never waits for a destination that does not answer."""
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+#: Seconds between two looks whether the work was cancelled.
+LOOK_EVERY = 0.5
+#: So long after a cancel the work may still end by itself.
+GRACE = 2.0
+
+Act = Callable[[], None]
+
+
+def supervised(work: Act, cancelled: Callable[[], bool], *, abandon: Act, ends: Act) -> None:
+    """Runs `work` in a thread and waits for it; raises what it raised.
+
+    GRACE seconds after a cancel `abandon` is called and the thread left to itself; also when this thread is interrupted. `ends` is the thread's last act.
+    """
+    errors: list[BaseException] = []
+    done = threading.Event()
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:          # raised below, in the thread that waits
+            errors.append(error)
+        finally:
+            ends()
+            done.set()
+
+    threading.Thread(target=run, name="supervised", daemon=True).start()
+    asked = 0.0
+    try:
+        while not done.wait(LOOK_EVERY):
+            if not asked and cancelled():
+                asked = time.monotonic()
+            elif asked and time.monotonic() - asked > GRACE:
+                abandon()
+                return
+    except BaseException:
+        abandon()
+        raise
+    if errors:
+        raise errors[0]
+
+
+def side_by_side(n: int, work: Iterator[Act], *, ends: Act) -> None:
+    """Does the work in `n` daemon threads, which take it one by one in its order; raises the first error once all have ended."""
+    lock = threading.Lock()
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            while not errors:
+                with lock:
+                    act = next(work, None)
+                if act is None:
+                    return
+                act()
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            ends()
+
+    threads = [threading.Thread(target=run, name=f"push-{i}", daemon=True) for i in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+@contextmanager
+def watching(cancelled: Callable[[], bool], act: Act, *, ends: Act) -> Iterator[None]:
+    """Calls `act` again and again from the cancel to the end of the block."""
+    over = threading.Event()
+
+    def watch() -> None:
+        try:
+            while not over.wait(LOOK_EVERY):
+                if cancelled():
+                    act()
+        finally:
+            ends()
+
+    thread = threading.Thread(target=watch, name="watching", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
