@@ -13,18 +13,19 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from ondatra_web import facts, limits, outbox, projects, stores
+from ondatra_web import facts, limits, outbox, projects, records, resending, retries, stores
 from ondatra_web.dry_runs import DryLedger
 from ondatra_web.ledger import DatabaseLedger, set_step
 from ondatra_web.models import Answer, Delivery, ModelState, Run, Sync, Workspace
 from runtime import deliver, faults, pipeline, spark, tracking
 from runtime.analyse import with_spark
 from runtime.deliver import DeliveryRun
-from runtime.errors import Cancelled, LeaseLost, OndatraError
+from runtime.errors import Cancelled, ConfigError, LeaseLost, OndatraError
 from runtime.masks import Masker
 from runtime.model import Column
 from runtime.project import Analyse, Project
 from runtime.push import CallContext, PushFunction, load_push
+from runtime.records import Filter
 from runtime.sql import Translated
 from runtime.store import Store
 from runtime.supervise import supervised
@@ -130,6 +131,18 @@ def _give_back(runs: Iterable[Run], error: BaseException) -> None:
     for run in runs:
         Run.objects.filter(pk=run.pk, status__in=Run.ACTIVE).update(
             status=Run.Status.FAILED, error=f"stopped: {type(error).__name__}: {error}"[:2000], ended_at=timezone.now(), owner=None)
+
+
+def stage_retry(run: Run) -> Walk:
+    """Stages a run that a page made to send records again. Raises ProjectError, ConfigError, StoreError."""
+    walk = prepare(run.sync.workspace, [run.sync.name])
+    earlier = Run.objects.select_related("sync__workspace", "bucket__organization").get(pk=run.options["retry_of"])
+    told: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in run.options["chosen"].items()}
+    planned = retries.plan(earlier, Filter(**told))
+    if planned.empty:
+        raise ConfigError("nothing was sent: " + "; ".join(retries.told(planned, earlier)))
+    resending.start(earlier, planned, walk.project.models[run.sync.name], batch_size=walk.pushes[run.sync.name].api.push.batch_size, given=run)
+    return walk
 
 
 # delivery
@@ -316,7 +329,8 @@ def report(walk: Walk) -> dict[str, Any]:
 def run_report(run: Run) -> dict[str, Any]:
     run = Run.objects.select_related("sync").get(pk=run.pk)
     return {"sync": run.sync.name, "sync_id": run.sync_id, "run_id": run.pk, "status": run.status, "error": run.error or None,
-            "counts": run.counts, "tracking": run.tracking or None, "trigger": run.trigger, "dry_run": run.dry_run}
+            "counts": run.counts, "tracking": run.tracking or None, "trigger": run.trigger, "dry_run": run.dry_run,
+            **({"first_requests": records.first_requests(run)} if run.dry_run else {})}
 
 
 def exit_code(said: Mapping[str, Any]) -> int:

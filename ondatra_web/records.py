@@ -1,6 +1,7 @@
 """The records of a run: which files they lie in, and questions about them."""
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -45,6 +46,12 @@ def planned_files(run_id: int) -> list[FileRef]:
     store = FolderStore(folder)
     names = sorted(folder.glob("planned.*.parquet"), key=lambda p: int(p.name.split(".")[1]))
     return [records.planned_file(store, p.name, run_id) for p in names]
+
+
+def first_requests(run: Run) -> dict[str, Any]:
+    """What a dry run's push function would have asked for first: `requests` (call, method, url, headers, body) and what it `said`; empty for other runs."""
+    place = Path(settings.ONDATRA.data_dir) / "dry_runs" / str(run.pk) / "requests.json"
+    return dict(json.loads(place.read_text(encoding="utf-8"))) if run.dry_run and place.exists() else {}
 
 
 def history_files(sync: Sync, forms: Sequence[str] = ()) -> list[FileRef]:

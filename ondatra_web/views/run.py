@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 from ondatra_web import actions
 from ondatra_web.access import may_write, run_for
 from ondatra_web.models import Run
+from ondatra_web.records import first_requests
 from ondatra_web.views.shown import SignedIn, kept_until, records_visible, run_took, steps, sums
 from runtime.errors import OndatraError
 
@@ -43,7 +44,8 @@ def context(request: SignedIn, found: Run) -> dict[str, Any]:
         "run": found, "sync": found.sync, "active": active, "steps": steps(found), "sums": sums(found), "took": run_took(found),
         "reasons": [(g, max(2, round(84 * g.rows / most)), g.first_run_id == found.pk) for g in groups[:MOST_REASONS]],
         "more_reasons": len(groups) > MOST_REASONS, "undelivered": found.rejected + found.retrying, "lines": lines,
-        "records": records_visible(found), "kept_until": kept_until(found), "may_write": may_write(request.user, found.sync)}
+        "records": records_visible(found), "kept_until": kept_until(found), "may_write": may_write(request.user, found.sync),
+        "first": first_requests(found)}
 
 
 @require_POST

@@ -70,7 +70,17 @@ def text(said: dict[str, Any]) -> str:
         lines += ["", f"{sync['sync']}: run {sync['run_id']} {sync['status'].replace('_', ' ')}", f"    {shown}"]
         if sync["error"]:
             lines.append(f"    {sync['error']}")
+        lines += [f"    {line}" for line in _asked(sync.get("first_requests") or {})]
         if counts["rejected"] or counts["retrying"] or counts["invalid"]:
             lines += [f"    {line}" for line in records.reasons(sync["run_id"], 3)]
             lines.append(f"    why: python manage.py records {sync['run_id']} --status rejected")
     return "\n".join(lines)
+
+
+def _asked(said: dict[str, Any]) -> list[str]:
+    """The first requests of a dry run."""
+    lines = []
+    for made in said.get("requests", ()):
+        headers = ", ".join(f"{name}: {value}" for name, value in made["headers"].items() if name != "Accept")
+        lines += [f"would send {made['method']} {made['url']}  {headers}".rstrip(), *([f"    {made['body'][:2_000]}"] if made["body"] else [])]
+    return [*lines, *said.get("said", ())]
