@@ -1,6 +1,7 @@
 """The writes that a page, the API and a command share; each has its one home here."""
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, cast
 
 from django.contrib.auth.base_user import AbstractBaseUser
@@ -11,6 +12,7 @@ from django.utils import timezone
 from ondatra_web import queue, waiting
 from ondatra_web.models import AuditLog, Run, Sync
 from runtime.errors import ConfigError
+from runtime.records import Filter
 
 
 def start_run(sync: Sync, *, user: AbstractBaseUser | None = None, trigger: str = "page", full: bool = False, dry_run: bool = False,
@@ -24,6 +26,18 @@ def start_run(sync: Sync, *, user: AbstractBaseUser | None = None, trigger: str 
         _audit(sync, user, "start_run", f"run {run.pk}", told)
         transaction.on_commit(lambda: queue.send("pipeline", run.pk))
     return run
+
+
+def retry_run(run: Run, chosen: Filter, *, user: AbstractBaseUser | None = None, trigger: str = "retry") -> Run:
+    """Queues a run that sends the chosen records of a run again; what of them can be sent is found when it begins."""
+    if run.sync.archived_at:
+        raise ConfigError(f"{run.sync.name} is archived: its file is gone, so it can only be looked at")
+    told = {k: v for k, v in asdict(chosen).items() if v}
+    with transaction.atomic():
+        new = Run.objects.create(sync=run.sync, trigger=trigger, started_by=_person(user), options={"retry_of": run.pk, "chosen": told})
+        _audit(run.sync, user, "retry_run", f"run {run.pk}", {"run": new.pk, "chosen": told})
+        transaction.on_commit(lambda: queue.send("pipeline", new.pk))
+    return new
 
 
 def cancel_run(run: Run, *, user: AbstractBaseUser | None = None) -> Run:

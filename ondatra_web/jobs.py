@@ -38,8 +38,11 @@ def pipeline(run_id: int) -> None:
 
 def stage(run: Run) -> None:
     try:
-        walk = execution.prepare(run.sync.workspace, [run.sync.name])
-        execution.run_line(walk, run.options, trigger=run.trigger, given={run.sync.name: run})
+        if "chosen" in run.options:
+            walk = execution.stage_retry(run)
+        else:
+            walk = execution.prepare(run.sync.workspace, [run.sync.name])
+            execution.run_line(walk, run.options, trigger=run.trigger, given={run.sync.name: run})
     except OndatraError as error:
         execution.fail(run, str(error))
         return

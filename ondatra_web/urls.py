@@ -2,7 +2,7 @@ from django.contrib import admin
 from django.contrib.auth import views as auth_views
 from django.urls import path
 
-from ondatra_web.views import exports, home, models, records, run, store, syncs
+from ondatra_web.views import exports, home, models, records, retry, run, store, syncs
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -17,6 +17,7 @@ urlpatterns = [
     path("runs/<int:run_id>/confirm/", run.confirm, name="confirm_run"),
     path("runs/<int:run_id>/records/", records.records, name="records"),
     path("runs/<int:run_id>/records/download/", records.download, name="download_records"),
+    path("runs/<int:run_id>/retry/", retry.retry, name="retry_run"),
     path("runs/<int:run_id>/records/export/", exports.start, name="start_export"),
     path("exports/<int:export_id>/", exports.export, name="export"),
     path("exports/<int:export_id>/live/", exports.live, name="export_live"),

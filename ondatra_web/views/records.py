@@ -12,7 +12,7 @@ from django.http import FileResponse, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from ondatra_web.access import run_for
+from ondatra_web.access import may_write, run_for
 from ondatra_web.forms import FORMATS, STATUSES, DownloadForm, RecordFilterForm
 from ondatra_web.models import MessageGroup, Run
 from ondatra_web.records import files_of, with_masked
@@ -53,7 +53,7 @@ def records(request: SignedIn, run_id: int) -> HttpResponse:
     address = {name: value for name, value in form.chosen.items() if value}
     shown = records_visible(run)
     context: dict[str, Any] = {"run": run, "sync": run.sync, "chosen": form.chosen, "visible": shown, "kept_until": kept_until(run),
-                               "active": run.status in Run.ACTIVE}
+                               "active": run.status in Run.ACTIVE, "again": may_write(request.user, run.sync) and not (run.dry_run or run.sync.archived_at)}
     if shown == "shown":
         try:
             context |= _window(run, address)
@@ -84,7 +84,7 @@ def _window(run: Run, address: dict[str, Any]) -> dict[str, Any]:
         "downloads": [(label, _query(kept, format=name)) for name, label in FORMATS], "query": record_files.duckdb_query(files, filter) if files else "",
         "export": _query(kept), "at_once": total <= MOST_AT_ONCE, "sample": SAMPLE, "formats": FORMATS,
         "exports": run.export_set.exclude(status="removed").order_by("-pk")[:5],
-        "panel": panel_of(run, files, chosen) if chosen else None, "close_record": _query(here), "filtered": bool(kept),
+        "panel": panel_of(run, files, chosen) if chosen else None, "close_record": _query(here), "filtered": bool(kept), "kept": kept,
         "reason": str(address.get("reason") or "")}
 
 

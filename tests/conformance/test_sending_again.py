@@ -76,3 +76,35 @@ def test_discard_counts_first_then_drops_what_waits(case):
     source(case, (1, "a@x"), (2, "b2@x"), (3, "c@x"))       # what changes is sent as usual, from the state that was dropped
     assert case.run().exit == 0
     assert sent(case) == [("update_postimage", 2, "b2@x"), ("update_preimage", 2, "b@x")]
+
+
+def test_what_is_ticked_on_the_page_is_previewed_then_sent_and_what_waits_is_discarded_there(case):
+    from django.contrib.auth.models import User
+    from django.test import Client
+
+    from ondatra_web import jobs
+    from ondatra_web.models import AuditLog, Membership, Run
+
+    contacts(case, *THREE)
+    statuses(case, {1: "reject: bad", 2: "reject: bad"})
+    first = Run.objects.get(pk=int(run_id(case.run())))
+    statuses(case)
+    case.dest.clear()
+    user = User.objects.create_user(f"again-{first.pk}")
+    Membership.objects.create(user=user, organization=first.sync.workspace.organization, role="member")
+    client = Client()
+    client.force_login(user)
+    window = client.get(f"/runs/{first.pk}/records/").content.decode()
+    assert 'name="i" value="1"' in window and "Send again" in window
+    preview = client.get(f"/runs/{first.pk}/retry/?i=1&i=3").content.decode()
+    assert "2 records of run" in preview and "1 are undelivered" in preview and "1 were delivered and would be sent again" in preview
+    assert not case.dest.calls
+    answer = client.post(f"/runs/{first.pk}/retry/?i=1&i=3")
+    new = Run.objects.get(pk=int(answer.url.split("/")[2]))
+    jobs.pipeline.fn(new.pk)
+    jobs.push.fn(new.pk)
+    new.refresh_from_db()
+    assert (new.status, sent(case)) == ("completed", [("insert", 1, "a@x"), ("update_postimage", 3, "c@x")])
+    assert "Discard 1 record<" in client.get(f"/syncs/{first.sync_id}/discard/").content.decode()
+    client.post(f"/syncs/{first.sync_id}/discard/")
+    assert AuditLog.objects.filter(action="discard", user=user).get().detail == {"due": 0, "rejected": 1, "blocked": 0}
