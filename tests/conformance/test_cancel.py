@@ -28,12 +28,12 @@ def cancelled(case, reached):
         time.sleep(0.05)
     time.sleep(1)
     assert thread.is_alive(), results
-    run = case.command("runs").stdout.splitlines()[1].split()[0]
+    run = case.command("runs", "--workspace", case.slug).stdout.splitlines()[1].split()[0]
     began = time.monotonic()
     assert case.command("cancel", run).exit == 0
     thread.join(60)
     took = time.monotonic() - began
-    listed = case.command("runs").stdout.splitlines()[1].split()
+    listed = case.command("runs", "--workspace", case.slug).stdout.splitlines()[1].split()
     assert (listed[0], listed[2], results[0].exit) == (run, "cancelled", 1)
     return results[0], took
 
@@ -76,7 +76,7 @@ def test_a_cancel_ends_a_spark_job(case):
     case.model("sync/contacts", "-- @kind: merge\n-- @unique_key: id\n-- @sink: crm\n-- @dialect: spark\n"
                "SELECT 1 AS id, CAST(max(hash(a.id, b.id)) AS STRING) AS email FROM range(10000000) a CROSS JOIN range(10000000) b\n")
     case.dest.clear()
-    result, took = cancelled(case, lambda: len(case.command("runs").stdout.splitlines()) > 2)
+    result, took = cancelled(case, lambda: len(case.command("runs", "--workspace", case.slug).stdout.splitlines()) > 2)
     assert took < 5, took
     assert case.dest.calls == []
     contacts(case, (1, "a@x"), (2, "new@x"))

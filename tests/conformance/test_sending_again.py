@@ -68,9 +68,9 @@ def test_discard_counts_first_then_drops_what_waits(case):
     case.run()
     statuses(case)
     case.dest.clear()
-    found = case.command("discard", SYNC)
+    found = case.command("discard", SYNC, "--workspace", case.slug)
     assert found.exit == 0 and "2 records of sync.contacts wait: 1 due, 1 rejected, 0 in open jobs" in found.stdout
-    assert case.command("discard", SYNC, "--yes").exit == 0
+    assert case.command("discard", SYNC, "--workspace", case.slug, "--yes").exit == 0
     result = case.run()
     assert (result.exit, case.dest.calls, result.counts(SYNC)) == (0, [], counts(source=3, unchanged=3))
     source(case, (1, "a@x"), (2, "b2@x"), (3, "c@x"))       # what changes is sent as usual, from the state that was dropped

@@ -1,0 +1,83 @@
+"""Our own: destinations that answer badly or not at all, rows that are given up, runs of so many records."""
+import socket
+import threading
+
+from pushing import SYNC, contacts, counts, pushes, sent, statuses, table
+
+THREE = [(1, "a@x"), (2, "b@x"), (3, "c@x")]
+OK = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}'
+BIG = b'{"statuses": {}, "more": "' + b"x" * 10_000_000 + b'"}'
+#: what the server says, and how the row ends
+ANSWERS = {
+    "garbage that is no HTTP": (b"\x16\x03\x01 what?\r\n\r\n", 1), "half a body": (OK.replace(b"Length: 2", b"Length: 200"), 1),
+    "half a head": (b"HTTP/1.1 200 OK\r\nContent-Ty", 1), "nothing": (b"", 1), "silence": (None, 1),
+    "a body that is no JSON": (OK.replace(b"{}", b"\xff\xfe"), 0),
+    "10 MB": (OK.replace(b"Length: 2", f"Length: {len(BIG)}".encode()).replace(b"{}", BIG), 0),
+}
+
+
+class Server:
+    """Takes requests, says to each what it was told to; silence holds the line."""
+
+    def __init__(self):
+        self.says, self.bodies, self.over = OK, [], threading.Event()
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while not self.over.is_set():
+            line, _ = self.socket.accept()
+            threading.Thread(target=self._serve, args=(line,), daemon=True).start()
+
+    def _serve(self, line):
+        with line:
+            said = b""
+            while b"\r\n\r\n" not in said:
+                said += line.recv(65536)
+            head, _, body = said.partition(b"\r\n\r\n")
+            length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+            while len(body) < length:
+                body += line.recv(65536)
+            self.bodies.append(body)
+            if self.says is None:
+                self.over.wait(20)
+            else:
+                line.sendall(self.says)
+
+
+def test_a_destination_that_answers_badly_or_not_at_all_loses_no_row(case):
+    server = Server()
+    contacts(case, (1, "a@x"), base_url=server.url, timeout=1)
+    for n, (name, (said, due)) in enumerate(ANSWERS.items(), 2):
+        case.write("data/contacts.csv", f"id,email\n{n},{name}\n")
+        server.says = said
+        result = case.run()
+        done = result.counts(SYNC)
+        assert (name, result.exit, done["retrying"], done["planned"] - done["succeeded"]) == (name, due, due, due)
+        server.says, server.bodies[:] = OK, []
+        result = case.run()
+        assert (name, result.exit, len(server.bodies)) == (name, 0, due)
+    server.over.set()
+
+
+def test_a_row_is_given_up_after_so_many_runs(case):
+    contacts(case, *THREE, push={"give_up_after": 2})
+    statuses(case, {2: "error: busy"})
+    first, second = case.run(), case.run()
+    assert (first.counts(SYNC)["retrying"], second.counts(SYNC)) == (1, counts(source=3, unchanged=3, carried=1, planned=1, rejected=1))
+    assert table(case.records(SYNC), "identifier", "status", "status_message") == [("2", "rejected", "gave up after 2 runs: busy")]
+    case.dest.clear()
+    assert (case.run().exit, case.dest.calls) == (0, [])
+
+
+def test_a_limit_sends_so_many_records_and_the_rest_stays_due(case):
+    contacts(case, *THREE, push={"batch_size": 1})
+    result = case.command("run", "--workspace", case.slug, "--limit", 2, "--json")
+    assert (result.counts(SYNC), len(pushes(case))) == (counts(source=3, changed=3, planned=3, succeeded=2, not_tried=1), 2)
+    case.dest.clear()
+    result = case.run()
+    assert (result.exit, len(sent(case)), result.counts(SYNC)) == (0, 1, counts(source=3, unchanged=3, carried=1, planned=1, succeeded=1))
+    assert case.command("runs", "sync.nothing", "--workspace", case.slug).exit == 2
+    for command, state in (("pause", "paused"), ("resume", "schedule")):
+        assert state in case.command(command, SYNC, "--workspace", case.slug).stdout
