@@ -2,13 +2,15 @@
 write names the lease of its claim and fails when another process has taken the work over."""
 from __future__ import annotations
 
+import functools
 import json
+import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
-from django.db import connection, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import F, Max, QuerySet
 from django.utils import timezone
 
@@ -21,8 +23,13 @@ from runtime.model import Column
 from runtime.outbox import Claim, Closing, OpenJob
 from runtime.tracking import WrittenFile
 
+P = ParamSpec("P")
+T = TypeVar("T")
+log = logging.getLogger("ondatra.outbox")
 #: How old the answer to "was this run cancelled, is it still ours?" may be; asked before every call.
 FRESH_SECONDS = 0.2
+#: Seconds for which a database that is locked or away is asked again.
+PATIENCE = 60.0
 MOST_LOG_LINES = 1_000
 LONGEST_LINE = 10_000
 
@@ -79,6 +86,23 @@ def _open_jobs(chunk: Chunk, selected: np.ndarray[Any, Any]) -> list[OpenJob]:
     return found
 
 
+def patiently(work: Callable[P, T]) -> Callable[P, T]:
+    """Tries again while the database is locked or away for a moment. What it does should bear being done twice."""
+    @functools.wraps(work)
+    def tried(*args: P.args, **kwargs: P.kwargs) -> T:
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return work(*args, **kwargs)
+            except (OperationalError, InterfaceError) as error:
+                if connection.in_atomic_block or time.monotonic() > end:
+                    raise
+                log.warning("the database is asked again: %s", error)
+                connection.close()
+                time.sleep(0.5)
+    return tried
+
+
 class DatabaseOutbox:
     """runtime.outbox.Outbox over Django's tables."""
 
@@ -91,6 +115,7 @@ class DatabaseOutbox:
     def _lost(self, claim: Claim) -> LeaseLost:
         return LeaseLost(f"delivery {claim.delivery_id} of run {claim.run_id} was taken over by another process")
 
+    @patiently
     def record(self, claim: Claim, entries: Sequence[answers.Entry], *, failed_in_row: int | None) -> None:
         with transaction.atomic():
             if not self._held(claim).select_for_update().filter(status=Delivery.Status.CLAIMED).exists():
@@ -109,9 +134,11 @@ class DatabaseOutbox:
             self.record(claim, [entry], failed_in_row=None)
         return job.pk
 
+    @patiently
     def failed_in_row(self, run_id: int) -> int:
         return Run.objects.values_list("failed_in_row", flat=True).get(pk=run_id)
 
+    @patiently
     def seal(self, claim: Claim, digest: str) -> None:
         if not self._held(claim).update(status=Delivery.Status.SEALED, digest=digest):
             raise self._lost(claim)
@@ -139,12 +166,14 @@ class DatabaseOutbox:
         asked: set[str] = set()
         return number
 
+    @patiently
     def close(self, claim: Claim, closing: Closing) -> None:
         c = closing.counts
         with transaction.atomic():
             Run.objects.select_for_update().get(pk=claim.run_id)
             status = Delivery.Status.SEALED if closing.files_pending else Delivery.Status.CLOSED
-            if not self._held(claim).update(status=status, counts=vars(c)):
+            still_open = self._held(claim).exclude(status=Delivery.Status.CLOSED).exclude(status=Delivery.Status.SEALED, counts__has_key="succeeded")
+            if not still_open.update(status=status, counts=vars(c)):
                 raise self._lost(claim)
             save_states(claim.chunk_id, closing.states, closing.runs_failed)
             for job in Job.objects.filter(chunk_id=claim.chunk_id, ended_at=None):
@@ -163,6 +192,7 @@ class DatabaseOutbox:
                 retrying=F("retrying") + c.retrying, not_tried=F("not_tried") + c.not_tried,
                 companions_due=F("companions_due") + c.companions_due, push_ms=F("push_ms") + closing.push_ms, http_ms=F("http_ms") + closing.http_ms)
 
+    @patiently
     def cancelled(self, run_id: int) -> bool:
         at, said = self._asked.get(run_id, (0.0, False))
         if time.monotonic() - at > FRESH_SECONDS:

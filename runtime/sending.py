@@ -137,7 +137,7 @@ class Sending:
                     return
                 self._send(number, units, recorder)
             return
-        side_by_side(self.claim.slots, (partial(self._send, number, units, recorder) for number, units in calls if not self._stop(recorder)),
+        side_by_side(self.claim.slots, (partial(self._send, *call, recorder) for call in itertools.takewhile(lambda _: not self._stop(recorder), calls)),
                      ends=self.outbox.thread_ends)
 
     def _cancelled(self) -> bool:
