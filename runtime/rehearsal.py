@@ -134,7 +134,8 @@ def first_requests(project_dir: Path, name: str, batches: Iterable[list[dict[str
         found += [{"call": number, "method": made.method, "url": scrub(made.url), "body": None if made.request_body is None else scrub(made.request_body),
                    "headers": {k: "***" if auth and auth.kind == "hmac" and k == auth.name else scrub(v) for k, v in made.request_headers.items()}}
                   for made in result.calls]
-        said += [f"call {number}: {scrub(line)}" for line in (*result.prints, *sorted({o.message for o in result.outcomes if o.message}))][:20]
+        problems = sorted({o.message for o in result.outcomes if o.message}) if not transport.over else []     # else it was we who ended the call
+        said += [f"call {number}: {scrub(line)}" for line in (*result.prints, *problems)][:20]
         if transport.over:
             break
     return {"requests": found, "said": said}

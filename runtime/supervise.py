@@ -28,8 +28,10 @@ def supervised(work: Act, cancelled: Callable[[], bool], *, abandon: Act, ends: 
         except BaseException as error:          # raised below, in the thread that waits
             errors.append(error)
         finally:
-            ends()
-            done.set()
+            try:
+                ends()
+            finally:
+                done.set()
 
     threading.Thread(target=run, name="supervised", daemon=True).start()
     asked = 0.0

@@ -18,6 +18,15 @@ def test_what_the_work_raised_is_raised_where_it_is_waited_for() -> None:
         supervised(fail, lambda: False, abandon=lambda: None, ends=lambda: None)
 
 
+def test_a_thread_that_cannot_tidy_up_is_not_waited_for_for_ever() -> None:
+    def broken() -> None:
+        raise OSError("no tidying")
+
+    began = time.monotonic()
+    supervised(lambda: None, lambda: False, abandon=lambda: None, ends=broken)
+    assert time.monotonic() - began < 2
+
+
 def test_work_that_does_not_end_after_a_cancel_is_left_behind() -> None:
     gate, left = threading.Event(), threading.Event()
     began = time.monotonic()
