@@ -1,11 +1,14 @@
-"""Finding what changed in a merge of six columns, against a plain MERGE. Usage: python bench/detect.py [rows, default 5000000]
+"""Finding what changed in a merge of six columns, against a plain MERGE. Usage: python bench/detect.py [rows, default 5000000] [changed|unchanged|vectors]
 
 Ours goes from the start of the build to the written chunk files; the other side is `MERGE … WHEN MATCHED AND hash
-differs`, then its change feed read once. Both work on the same source files, in one process, on local[2].
+differs`, then its change feed read once, on a table as Delta makes it by default, or with `vectors` one that has deletion vectors.
+`unchanged` is a rewritten source with the same rows, against one bare scan that hashes them.
+Both work on the same source files, in one process, on local[2], after a smaller round of the same.
 """
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -29,6 +32,8 @@ SOURCE = """SELECT id, concat('customer ', id * 7919 % 1000003, if(id % 100 = 7,
     CAST(id * 31 % 100000 AS DECIMAL(12, 2)) / 100 AS amount,
     date_add(DATE'2020-01-01', CAST(id % 2000 AS INT)) AS day, timestamp_micros(1600000000000000 + id * 1000003) AS seen, id % 3 = 0 AS active
     FROM range(0, {rows}, 1, 4)"""
+#: Rows of the round that warms both sides.
+WARM = 200_000
 HASH = "xxhash64(name, amount, day, seen, active)"
 
 
@@ -57,8 +62,14 @@ class Bench:
         staged = stage(self.spark, StageRequest(self.model(), table, mark, built.version, built.previous_version or 0, (), (self.folder / "staged").as_uri()))
         return staged.changed
 
+    def plain_table(self, name: str, rows: Any, *, vectors: bool = False) -> str:
+        """What one would write by hand; Delta's own default has no deletion vectors."""
+        path = str(self.folder / name)
+        options = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": str(vectors).lower()}
+        rows.selectExpr("*", f"{HASH} AS h").write.format("delta").options(**options).save(path)
+        return path
+
     def plain(self, path: str, source: Any) -> int:
-        """What one would write by hand."""
         from delta.tables import DeltaTable
 
         hashed = source.selectExpr("*", f"{HASH} AS h")
@@ -66,8 +77,18 @@ class Bench:
          .whenMatchedUpdateAll("t.h <> s.h").whenNotMatchedInsertAll().execute())
         version = DeltaTable.forPath(self.spark, path).history(1).collect()[0]["version"]
         feed = self.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", version).load(path)
-        feed.write.mode("overwrite").parquet(str(self.folder / "plain-feed"))
+        feed.write.mode("overwrite").parquet(f"{path}-feed")
         return int(version)
+
+    def warm(self) -> None:
+        """A session lives long: both sides have their code compiled before they are measured."""
+        table = LakeTable((self.folder / "warm").as_uri())
+        old, new = self.source("warm-old", WARM), self.source("warm-new", WARM, "*")
+        self.run(table, old, None)
+        plain = self.plain_table("warm-plain", old)
+        for at, source in enumerate((new, old)):
+            self.run(table, source, at + 1)
+            self.plain(plain, source)
 
 
 def memory() -> int:
@@ -77,24 +98,32 @@ def memory() -> int:
     return int(line.split()[1]) // 1024
 
 
-def main(rows: int) -> None:
+def main(rows: int, part: str) -> None:
     bench = Bench(Path(tempfile.mkdtemp(prefix="bench-detect-")))
-    old, new, same = bench.source("old", rows), bench.source("new", rows, "*"), bench.source("same", rows, "*")
-    small = LakeTable((bench.folder / "small").as_uri())
-    little = bench.source("little", 1000)
-    bench.run(small, little, None)                          # both sides are warm before they are measured
-    bench.run(small, bench.source("little-new", 1000, "*"), 1)
+    try:
+        measure(bench, rows, part)
+    finally:
+        shutil.rmtree(bench.folder)
+
+
+def measure(bench: Bench, rows: int, part: str) -> None:
+    old, new = bench.source("old", rows), bench.source("new", rows, "" if part == "unchanged" else "*")
+    bench.warm()
     table = LakeTable((bench.folder / "ours").as_uri())
-    print(f"first build of {rows:,} rows: {bench.timed(lambda: bench.run(table, old, None)):.1f} s")
-    old.selectExpr("*", f"{HASH} AS h").write.format("delta").option("delta.enableChangeDataFeed", "true").save(str(bench.folder / "plain"))
+    began = bench.timed(lambda: kinds.build(bench.spark, bench.model(), table, old))
+    print(f"first build of {rows:,} rows: {began:.1f} s, without staging")
+    if part == "unchanged":
+        scan = min(bench.timed(lambda: new.selectExpr(f"bit_xor({HASH})").collect()) for _ in range(3))
+        nothing = min(bench.timed(lambda: bench.run(table, new, 1)) for _ in range(3))
+        print(f"the driver held {memory()} MB at most")
+        print(f"detect: ratio {nothing / scan:.2f} (nothing changed {nothing:.2f} s, a bare scan {scan:.2f} s) for {rows:,} rows")
+        return
+    plain = bench.plain_table("plain", old, vectors=part == "vectors")
     ours = bench.timed(lambda: bench.run(table, new, 1))
-    other = bench.timed(lambda: bench.plain(str(bench.folder / "plain"), new))
-    scan = min(bench.timed(lambda: same.selectExpr(f"bit_xor({HASH})").collect()) for _ in range(3))
-    nothing = min(bench.timed(lambda: bench.run(table, same, 2)) for _ in range(3))
-    print(f"nothing changed: {nothing:.2f} s, {nothing / scan:.2f} bare scans of {scan:.2f} s")
+    other = bench.timed(lambda: bench.plain(plain, new))
     print(f"the driver held {memory()} MB at most")
     print(f"detect: ratio {other / ours:.2f} (ours {ours:.1f} s, other {other:.1f} s) for {rows:,} rows of which 1 % changed")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5_000_000)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5_000_000, sys.argv[2] if len(sys.argv) > 2 else "changed")

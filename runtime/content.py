@@ -29,9 +29,18 @@ def with_hashes(frame: DataFrame, names: Sequence[str], integers: frozenset[str]
     """The frame with both hashes of the named columns. `integers` are decimals that arrive as whole numbers of any length."""
     types = {f.name: f.dataType for f in frame.schema}
     ordered = sorted(names)
-    values = [part for n in ordered for part in alternatives(quoted(n), types[n], integer=n in integers)]
+    # a decimal's number stands in several places below, and its cast is what costs: it is made once, in a step of its own
+    numbers = {n: f"__number{i}" for i, n in enumerate(ordered) if _is_decimal(types[n]) and n not in integers}
+    values = [part for n in ordered for part in alternatives(quoted(n), types[n], integer=n in integers, number=numbers.get(n, ""))]
     said = ", ".join([_literal(json.dumps(ordered)), *values, *_nulls(ordered, types)])
-    return frame.selectExpr("*", f"xxhash64(1, {said}) AS {H1}", f"xxhash64(2, {said}) AS {H2}")
+    made = frame.selectExpr("*", *[f"CAST({quoted(n)} AS DOUBLE) AS {number}" for n, number in numbers.items()])
+    return made.selectExpr(*map(quoted, frame.columns), f"xxhash64(1, {said}) AS {H1}", f"xxhash64(2, {said}) AS {H2}")
+
+
+def _is_decimal(kind: DataType) -> bool:
+    from pyspark.sql import types as t
+
+    return isinstance(kind, t.DecimalType)
 
 
 def _nulls(names: Sequence[str], types: dict[str, DataType]) -> list[str]:
@@ -49,8 +58,8 @@ def is_null(value: str, kind: DataType) -> str:
     return f"{value} IS NULL"
 
 
-def alternatives(value: str, kind: DataType, *, integer: bool = False) -> list[str]:
-    """Expressions of which at most one is not NULL (a timestamp adds its mark)."""
+def alternatives(value: str, kind: DataType, *, integer: bool = False, number: str = "") -> list[str]:
+    """Expressions of which at most one is not NULL (a timestamp adds its mark). `number` is a decimal as DOUBLE, where it stands ready."""
     from pyspark.sql import types as t
 
     if isinstance(kind, (t.StringType, t.BooleanType)):
@@ -62,7 +71,7 @@ def alternatives(value: str, kind: DataType, *, integer: bool = False) -> list[s
     if isinstance(kind, (t.FloatType, t.DoubleType)):
         return _double(f"CAST({value} AS DOUBLE)")
     if isinstance(kind, t.DecimalType):
-        return _integer(value, kind) if integer else _decimal(value, kind)
+        return _integer(value, kind) if integer else _decimal(value, kind, number or f"CAST({value} AS DOUBLE)")
     if isinstance(kind, t.BinaryType):
         return [f"base64({value})"]
     if isinstance(kind, t.TimestampType):
@@ -74,25 +83,27 @@ def alternatives(value: str, kind: DataType, *, integer: bool = False) -> list[s
     return [f"CAST({value} AS STRING)"]
 
 
-def _double(value: str, where: str = "true") -> list[str]:
+def _double(value: str, finite: str = "") -> list[str]:
     """Whole numbers as BIGINT, so that they equal integers."""
     whole = f"{value} = floor({value}) AND abs({value}) < 9.0E18D"
-    finite = f"NOT isnan({value}) AND abs({value}) < double('Infinity')"
-    return [f"CASE WHEN {where} AND {whole} THEN CAST({value} AS BIGINT) END", f"CASE WHEN {where} AND {finite} AND NOT ({whole}) THEN {value} END"]
+    finite = finite or f"NOT isnan({value}) AND abs({value}) < double('Infinity')"
+    return [f"CASE WHEN {whole} THEN CAST({value} AS BIGINT) END", f"CASE WHEN {finite} AND NOT ({whole}) THEN {value} END"]
 
 
-def _decimal(value: str, kind: DataType) -> list[str]:
+def _decimal(value: str, kind: DataType, number: str) -> list[str]:
     """A number where it has few significant digits, else its exact text."""
     precision, scale = _size(kind)
     if scale == 0 and precision <= DIGITS:
         return [f"CAST({value} AS BIGINT)"]
-    number = f"CAST({value} AS DOUBLE)"
     if precision <= DIGITS:
-        return _double(number)
-    small = f"abs({value}) < 1E{DIGITS - scale}BD" if precision - scale > DIGITS - scale else "true"
+        return _double(number, "true")
+    # below the bound every number of this scale has few digits, so a DOUBLE tells it from the bound
     bare = f"trim(LEADING '0' FROM replace(CAST(abs({value}) AS STRING), '.', ''))"
-    few = f"({small} OR length(trim(TRAILING '0' FROM {bare})) <= {DIGITS})" if small != "true" else "true"
-    return [*_double(number, few), f"CASE WHEN NOT {few} THEN CAST({value} AS STRING) END"]
+    # not OR: Spark would take the text for a part that all three have in common, and make it for every row
+    few = f"if(abs({number}) < 1E{DIGITS - scale}D, true, length(trim(TRAILING '0' FROM {bare})) <= {DIGITS})"
+    whole = f"{number} = floor({number}) AND abs({number}) < 9.0E18D"
+    return [f"CASE WHEN {whole} AND {few} THEN CAST({number} AS BIGINT) END", f"CASE WHEN NOT ({whole}) AND {few} THEN {number} END",
+            f"CASE WHEN NOT {few} THEN CAST({value} AS STRING) END"]
 
 
 def _integer(value: str, kind: DataType) -> list[str]:

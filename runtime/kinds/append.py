@@ -60,8 +60,8 @@ def _more(job: Job) -> tuple[Counts, DataFrame]:
     old = job.target(*content).groupBy(*content).agg(F.count(F.lit(1)).alias(BEFORE))
     lines = new.join(old, content, "left").withColumn(BEFORE, F.coalesce(BEFORE, F.lit(0)))
     sums = ("sum", N), ("bit_xor", f"if({N} % 2 = 1, {H1}, 0)"), ("bit_xor", f"if({N} % 2 = 1, {H2}, 0)"), ("sum", f"shiftright({H2}, 32) * {N}")
-    watched = [F.expr(f"{how}({what})").alias(f"d_{part}") for part, (how, what) in zip("nxys", sums, strict=True)]
-    watched += [F.expr(f"sum({N})").alias("source"), F.lit(0).alias("invalid"), F.expr(f"sum(greatest({N} - {BEFORE}, 0))").alias("more")]
+    watched = {f"d_{part}": f"{how}({what})" for part, (how, what) in zip("nxys", sums, strict=True)}
+    watched |= {"source": f"sum({N})", "invalid": "max(0)", "more": f"sum(greatest({N} - {BEFORE}, 0))"}
     more, row = groups.observed(job, lines, watched, only=f"{N} > {BEFORE}", columns=[*content, BEFORE])
     counts = Counts.of(row, changed=int(row["more"] or 0))
     rows = _placed(job).source.join(broadcast(more, counts.changed), content)

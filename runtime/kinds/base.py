@@ -361,8 +361,11 @@ class Job:
             self.laid(rows).select(*map(quoted, self.columns)).write.format("delta").mode(mode).save(self.table.path)
         self.version = self.table.version(self.spark)
 
-    def merge(self, rows: DataFrame, number: int, update: Mapping[str, str] | None) -> None:
-        """The data commit of a small change set with `__do`: D deletes the row id's row, U updates it; without a row id it is inserted."""
+    def merge(self, rows: DataFrame, number: int, update: Mapping[str, str] | None, *, inserts: bool = True) -> None:
+        """The data commit of a small change set with `__do`: D deletes the row id's row, U updates it; without a row id it is inserted.
+
+        Without `inserts` the join with the table is an inner one, which moves no row of it.
+        """
         from delta.tables import DeltaTable
 
         with self.told():
@@ -370,5 +373,7 @@ class Job:
             step = step.whenMatchedDelete("s.__do = 'D'")
             if update is not None:
                 step = step.whenMatchedUpdate("s.__do = 'U'", {quoted(c): value for c, value in update.items()})
-            step.whenNotMatchedInsert(values={quoted(c): f"s.{quoted(c)}" for c in self.columns}).execute()
+            if inserts:
+                step = step.whenNotMatchedInsert(values={quoted(c): f"s.{quoted(c)}" for c in self.columns})
+            step.execute()
         self.version = self.table.version(self.spark)

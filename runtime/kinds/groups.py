@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 N, X, Y, S = "__n", "__x", "__y", "__s"
 #: Group lines of rows that have no usable key.
 INVALID = "__invalid"
+TOLD, LINES = "__told", "__lines"
 
 
 def grouped(rows: DataFrame, key: str) -> DataFrame:
@@ -30,18 +31,15 @@ def content_text() -> str:
     return f"lower(concat(lpad(hex({X}), 16, '0'), lpad(hex({Y}), 16, '0'), lpad(hex({S}), 16, '0'), lpad(hex({N}), 16, '0')))"
 
 
-def totals(key: str, invalid: str, extra: dict[str, str]) -> list[Any]:
+def totals(key: str, invalid: str, extra: dict[str, str]) -> dict[str, str]:
     """Aggregates over the joined lines; `invalid` says which lines of the source have no usable key."""
-    from pyspark.sql import functions as F
-
     there, bad = f"{N} IS NOT NULL", f"({N} IS NOT NULL AND ({invalid}))"
     mixed = f"xxhash64({key}, {N}, {X}, {Y}, {S})"
-    said = {
+    return {
         "source": f"sum({N})", "invalid": f"sum(if({bad}, {N}, 0))",
         "d_n": f"sum({N})", "d_x": f"bit_xor(if({there}, {X}, 0))", "d_y": f"bit_xor(if({there}, {Y}, 0))", "d_s": f"sum({S})",
         "i_n": f"sum(if({bad}, {N}, 0))", "i_x": f"bit_xor(if({bad}, {mixed}, 0))", "i_y": f"bit_xor(if({bad}, xxhash64(1, {mixed}, {Y}), 0))",
         "i_s": f"sum(if({bad}, shiftright({mixed}, 32), 0))", **extra}
-    return [F.expr(text).alias(name) for name, text in said.items()]
 
 
 def sums(do: str, letters: str, amount: str = "1") -> dict[str, str]:
@@ -49,13 +47,27 @@ def sums(do: str, letters: str, amount: str = "1") -> dict[str, str]:
     return {f"do_{letter.lower()}": f"sum(if({do} = '{letter}', {amount}, 0))" for letter in letters}
 
 
-def observed(job: Job, lines: DataFrame, aggregates: list[Any], *, only: str, columns: list[str]) -> tuple[DataFrame, dict[str, Any]]:
-    """The lines of interest, held, and the aggregates over all lines, from one pass."""
-    from pyspark.sql import Observation
+def observed(job: Job, lines: DataFrame, aggregates: dict[str, str], *, only: str, columns: list[str]) -> tuple[DataFrame, dict[str, Any]]:
+    """The lines of interest, held, and the aggregates (sum, max and bit_xor) over all lines, from one pass.
 
-    watch = Observation()
-    held = job.keep(lines.observe(watch, *aggregates).filter(only).selectExpr(*columns))
-    return held, dict(watch.get)
+    Equal lines of interest come out as one where there are many lines, with their number as LINES.
+    """
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    if job.small:
+        watch = Observation()
+        held = job.keep(lines.observe(watch, *[F.expr(text).alias(name) for name, text in aggregates.items()]).filter(only).selectExpr(*columns))
+        return held, dict(watch.get)
+    # An observation is interpreted, row by row; a GROUP BY is compiled. Lines without interest fall into one group of each task.
+    names = lines.selectExpr(*columns).columns
+    kept = [F.expr(f"CASE WHEN {only} THEN {column.split(' AS ')[0]} END").alias(name) for column, name in zip(columns, names, strict=True)]
+    found = lines.groupBy(F.expr(f"coalesce({only}, false)").alias(TOLD), *kept).agg(
+        F.count(F.lit(1)).alias(LINES), *[F.expr(text).alias(f"__of_{name}") for name, text in aggregates.items()])
+    held = job.keep(found)
+    row = held.agg(*[F.expr(f"{text.split('(')[0]}(__of_{name})").alias(name) for name, text in aggregates.items()]).head()
+    assert row is not None
+    return held.filter(TOLD).select(*names, LINES), row.asDict()
 
 
 def check_source(job: Job, key: str, invalid: str) -> tuple[Counts, DataFrame]:
@@ -63,7 +75,8 @@ def check_source(job: Job, key: str, invalid: str) -> tuple[Counts, DataFrame]:
     from pyspark.sql import functions as F
 
     lines = grouped(job.source.select(key, H1, H2), key)
-    row = lines.agg(*totals(key, invalid, {"nobody": f"sum(if({key} IS NULL, {N}, 0))"})).head()
+    wanted = totals(key, invalid, {"nobody": f"sum(if({key} IS NULL, {N}, 0))"})
+    row = lines.agg(*[F.expr(text).alias(name) for name, text in wanted.items()]).head()
     assert row is not None
     counts = Counts.of(row, changed=int(row["source"] or 0) - int(row["invalid"] or 0))
     rows = job.source

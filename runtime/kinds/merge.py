@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.kinds import groups, limits
 from runtime.kinds.base import Built, Counts, Job
-from runtime.kinds.groups import N, S, X, Y
+from runtime.kinds.groups import LINES, N, S, X, Y
 from runtime.lake import H1, H2, KEY, ROWID
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def build(job: Job) -> Built:
     limits.check(job, counts)
     previous = job.prepare(changes)
     if updated or counts.deleted:
-        _merge(job, changes, counts)
+        _merge(job, changes, counts, int(row["do_i"] or 0))
     else:
         job.insert(job.chosen(changes, counts.changed, KEY))
     return job.built(counts, previous)
@@ -58,7 +58,8 @@ def _joined(job: Job, new: DataFrame, old: DataFrame, watched: Mapping[str, str]
     gone = "'D'" if job.model.on_missing == "delete" else "NULL"
     do = (f"CASE WHEN {N} IS NULL THEN {gone} WHEN {INVALID} THEN NULL WHEN {ROWID} IS NULL THEN 'I' "
           f"WHEN {X} <> {H1} OR {Y} <> {H2} THEN 'U' END")
-    lines = new.join(old.hint("shuffle_hash"), job.same_key(KEY, "__key"), "full").withColumn("__do", F.expr(do))
+    # a table of one task fits into a hash table; sorting by the key's first bytes is what a large one costs least by
+    lines = new.join(old.hint("shuffle_hash" if job.small else "merge"), job.same_key(KEY, "__key"), "full").withColumn("__do", F.expr(do))
     aggregates = groups.totals(KEY, INVALID, {**groups.sums("__do", "IUD"), **watched})
     changes, row = groups.observed(job, lines, aggregates, only="__do IS NOT NULL", columns=[KEY, ROWID, "__do"])
     changed = int(row["do_i"] or 0) + int(row["do_u"] or 0)
@@ -71,21 +72,20 @@ def _by_row(job: Job, where: str | None, watched: Mapping[str, str]) -> tuple[Da
     No key stands twice if none of the changed ones does, and the rows that match one of the table are as many as the
     rows of the table that are matched.
     """
-    from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
     new = job.source.select(KEY, F.lit(1).cast("bigint").alias(N), F.col(H1).alias(X), F.col(H2).alias(Y), F.expr(f"shiftright({H2}, 32)").alias(S))
-    watch = Observation()
-    old = _old(job, where).observe(watch, F.count(F.lit(1)).alias("rows"))
+    old = _old(job, where)
+    rows = old.count()
     matched = {"matched": f"sum(if({N} IS NOT NULL AND {ROWID} IS NOT NULL, 1, 0))", "missing": f"sum(if({N} IS NULL, 1, 0))"}
     changes, counts, row = _joined(job, new, old, {**watched, **matched})
-    if counts.invalid or int(row["matched"] or 0) != int(watch.get["rows"]) - int(row["missing"] or 0):
+    if counts.invalid or int(row["matched"] or 0) != rows - int(row["missing"] or 0):
         return None
-    twice = changes.filter("__do <> 'D'").groupBy(KEY).count().filter("count > 1").limit(1).count() if counts.changed else 0
+    twice = changes.filter("__do <> 'D'").groupBy(KEY).agg(F.sum(LINES).alias("lines")).filter("lines > 1").limit(1).count() if counts.changed else 0
     return None if twice else (changes, counts, row)
 
 
-def _merge(job: Job, changes: DataFrame, counts: Counts) -> None:
+def _merge(job: Job, changes: DataFrame, counts: Counts, inserted: int) -> None:
     rows = job.chosen(changes.filter("__do <> 'D'"), counts.changed, KEY) if counts.changed else None
     gone = changes.filter("__do = 'D'") if counts.deleted else None
-    job.merge(job.both(rows, gone), counts.changed + counts.deleted, {c: f"s.`{c.replace('`', '``')}`" for c in job.columns})
+    job.merge(job.both(rows, gone), counts.changed + counts.deleted, {c: f"s.`{c.replace('`', '``')}`" for c in job.columns}, inserts=inserted > 0)

@@ -1,7 +1,11 @@
 """What is read off a plan before anything runs."""
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+
+import pytest
+from building import Built
 
 from runtime.kinds import effort
 
@@ -23,3 +27,18 @@ def test_settings_are_put_back(spark: Any) -> None:
     before = effort.change(spark, effort.settings(1))
     assert effort.change(spark, before) == effort.settings(1)
     assert spark.conf.get("spark.sql.adaptive.enabled") == "true"
+
+
+def test_groups_and_copies_of_a_large_table_are_found_in_the_compiled_pass(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(effort, "LITTLE", 0)
+    groups = Built(spark, tmp_path / "groups", "tracked", "id")
+    groups.build((1, "a"), (1, "b"), (2, "c"), (3, "d"))
+    built = groups.build((1, "a"), (1, "B"), (3, "d"), (4, "e"), (None, "x"))
+    assert groups.changes() == [("delete", 1, "a"), ("delete", 1, "b"), ("delete", 2, "c"), ("insert", 1, "B"), ("insert", 1, "a"), ("insert", 4, "e")]
+    assert (built.source, built.invalid_rows, built.deletes) == (5, 1, 1)
+    assert groups.build((4, "e"), (1, "B"), (None, "x"), (3, "d"), (1, "a")).action == "unchanged"
+
+    copies = Built(spark, tmp_path / "copies", "append")
+    copies.build((1, "a"))
+    copies.build((1, "a"), (1, "a"), (1, "a"), (2, "b"))
+    assert copies.changes() == [("insert", 1, "a"), ("insert", 1, "a"), ("insert", 2, "b")]
