@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import version
 
 import orjson
@@ -11,6 +12,8 @@ from runtime import sources
 from runtime.model import Model
 from runtime.sql import Translated
 
+#: Asked once: finding a package's version means reading its files.
+_version = cache(version)
 #: Grows when the engine computes something otherwise than before, so that every model is built once more.
 ENGINE = 1
 
@@ -23,6 +26,6 @@ def fingerprint(model: Model, translated: Translated, inputs: Mapping[str, int |
     files = [sources.fingerprint(f) for f in translated.files]
     if translated.volatile or None in files or None in inputs.values():
         return ""
-    said = [ENGINE, version("pyspark"), version("delta-spark"), version("duckdb"), version("sqlglot"), model.sql, model.kind, model.key, model.dialect,
+    said = [ENGINE, _version("pyspark"), _version("delta-spark"), _version("duckdb"), _version("sqlglot"), model.sql, model.kind, model.key, model.dialect,
             model.on_missing, sorted(inputs.items()), files]
     return hashlib.sha256(orjson.dumps(said)).hexdigest()

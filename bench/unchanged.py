@@ -1,0 +1,73 @@
+"""Wall time of `run` over many models of which nothing changed. Usage: python bench/unchanged.py [models, default 300]
+
+A third reads files, a third reads those, a third are syncs that read these. What a first run would have noted is written into the
+database, so that no table has to be built; without Java on its way, the measured command could not start Spark if it wanted to.
+"""
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).resolve().parent.parent
+RUNS = 5
+
+
+def project(folder: Path, models: int) -> None:
+    for name in ("models/raw", "models/mart", "models/sync", "lib"):
+        (folder / name).mkdir(parents=True)
+    (folder / "lib/nothing.star").write_text('API = {"push": {"batch_mode": "atomic"}}\n\ndef push(rows):\n    return None\n')
+    for i in range(models // 3):
+        (folder / f"rows{i}.csv").write_text("id,n,seen\n1,a,2026-01-15\n")
+        (folder / f"models/raw/r{i}.sql").write_text(f"SELECT id, n, seen FROM read_csv('rows{i}.csv')\n")
+        (folder / f"models/mart/m{i}.sql").write_text(
+            f"SELECT id, upper(n) AS n, count(*) AS times, max(seen) AS newest FROM raw.r{i} WHERE n IS NOT NULL GROUP BY id, upper(n)\n")
+        (folder / f"models/sync/s{i}.sql").write_text(f"-- @kind: merge\n-- @unique_key: id\n-- @sink: nothing\nSELECT id, n, times FROM mart.m{i}\n")
+    time.sleep(2.1)                 # a file modified under 2 s ago counts as changed
+
+
+def main(models: int) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="bench-unchanged-"))
+    os.environ |= {"ONDATRA_DATA_DIR": str(folder / "data"), "DJANGO_SETTINGS_MODULE": "ondatra_web.settings"}
+    sys.path.insert(0, str(ROOT))
+    project(folder / "project", models)
+
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+
+    from ondatra_web import execution, projects
+    from ondatra_web.models import ModelState, Sync
+    from runtime import plan
+
+    call_command("migrate", verbosity=0)
+    call_command("workspace", "bench", "--project", str(folder / "project"))
+    workspace = projects.workspace_of("bench")
+    walk = execution.prepare(workspace)
+    for name in walk.project.order:
+        translated, model = walk.project.translated[name], walk.project.models[name]
+        print_ = plan.fingerprint(model, translated, dict.fromkeys(walk.project.inputs[name], 1))
+        ModelState.objects.create(workspace=workspace, name=name, kind=model.kind, table_version=1, fingerprint=print_, rows=1,
+                                  columns=[[c.name, c.duckdb_type, c.spark_type] for c in translated.columns or ()])
+    Sync.objects.update(mark=1, source_rows=1)
+    command = [sys.executable, "manage.py", "run", "--workspace", "bench", "--json"]
+    took = []
+    for _ in range(RUNS):
+        began = time.perf_counter()
+        said = json.loads(subprocess.run(command, cwd=ROOT, env={**os.environ, "JAVA_HOME": "/nowhere"}, check=True, capture_output=True).stdout)
+        took.append(time.perf_counter() - began)
+        assert {m["action"] for m in said["models"]} == {"unchanged"} and len(said["models"]) == len(walk.project.order)
+    syncs = Sync.objects.count()
+    print(f"unchanged: {median(took):.2f} s wall ({min(took):.2f} to {max(took):.2f}) for {len(walk.project.order)} models, {syncs} of them syncs")
+    shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 300)
