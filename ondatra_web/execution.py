@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from ondatra_web import facts, limits, outbox, projects, records, resending, retries, stores
+from ondatra_web import facts, limits, outbox, projects, records, renames, resending, retries, stores
 from ondatra_web.dry_runs import DryLedger
 from ondatra_web.ledger import DatabaseLedger, set_step
 from ondatra_web.models import Answer, Delivery, ModelState, Run, Sync, Workspace
@@ -50,6 +50,7 @@ def prepare(workspace: Workspace, names: Sequence[str] = ()) -> Walk:
     project = projects.project_of(workspace, names, analyse=_analyse(workspace))
     secrets = projects.secrets_of(workspace)
     pushes = {name: load_push(_folder(workspace), m.sink.function, secrets=secrets) for name, m in project.models.items() if m.sink}
+    renames.carry_over(workspace, project)
     _save_syncs(workspace, project, whole=not names)
     return Walk(workspace, project, pushes)
 
@@ -88,6 +89,7 @@ def _save_syncs(workspace: Workspace, project: Project, *, whole: bool) -> None:
     if whole:
         kept = [n for n, m in project.models.items() if m.sink]
         Sync.objects.filter(workspace=workspace, archived_at=None).exclude(name__in=kept).update(archived_at=timezone.now())
+        ModelState.objects.filter(workspace=workspace, gone_at=None).exclude(name__in=project.models).update(gone_at=timezone.now())
 
 
 def run_line(walk: Walk, options: Mapping[str, Any], *, trigger: str, given: Mapping[str, Run] | None = None) -> None:
@@ -102,6 +104,7 @@ def run_line(walk: Walk, options: Mapping[str, Any], *, trigger: str, given: Map
     try:
         walk.results = line.run()
     finally:
+        ledger.finish()
         if isinstance(ledger, DryLedger):
             ledger.close()
         walk.runs = ledger.runs
@@ -113,6 +116,9 @@ def run_here(workspace: Workspace, names: Sequence[str], options: Mapping[str, A
              given: Mapping[str, Run] | None = None) -> Walk:
     """All of a run in this process. Raises ProjectError, ConfigError before anything started."""
     walk = prepare(workspace, names)
+    for run in (given or {}).values():
+        run.sync.refresh_from_db()              # its file may have another name by now
+    given = {run.sync.name: run for run in (given or {}).values()}
     try:
         run_line(walk, options, trigger=trigger, given=given)
         for name, run in walk.runs.items():

@@ -42,6 +42,7 @@ def stage(run: Run) -> None:
             walk = execution.stage_retry(run)
         else:
             walk = execution.prepare(run.sync.workspace, [run.sync.name])
+            run.sync.refresh_from_db()              # the file may have another name by now
             execution.run_line(walk, run.options, trigger=run.trigger, given={run.sync.name: run})
     except OndatraError as error:
         execution.fail(run, str(error))
@@ -78,6 +79,7 @@ def push(run_id: int, slots: int = 1) -> None:
         with transaction.atomic():
             execution.close(run)
         return
+    run.sync.refresh_from_db()
     execution.deliver_run(walk, run.sync.name, run, slots)
 
 

@@ -1,6 +1,7 @@
 """The pipeline's memory: runtime.pipeline.Ledger over Django's tables."""
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import sys
@@ -36,24 +37,37 @@ class DatabaseLedger:
         self.given = dict(given or {})
         self.close_dead, self.store_of = close_dead, store_of
         self.runs: dict[str, Run] = {}              # by model name, in the order in which they began
+        self.known = {s.name: s for s in ModelState.objects.filter(workspace=workspace)}
+        self.same: list[int] = []                   # states of models of which nothing changed, noted together at the end
 
     # models
 
     def table_url(self, model: str) -> str:
-        return f"{settings.ONDATRA.lake_url}/{self.workspace.pk}/{model.replace('.', '/')}"
+        return f"{settings.ONDATRA.lake_url}/{self.workspace.pk}/{place_of(self.workspace.pk, model)}"
 
     def remembered(self, model: str) -> Remembered | None:
-        state = ModelState.objects.filter(workspace=self.workspace, name=model).first()
+        state = self.known.get(model)
         return Remembered(state.fingerprint, state.table_version, state.rows, columns_of(state.columns)) if state else None
 
     def remember(self, result: Result) -> None:
+        known, model = self.known.get(result.model.name), result.model
+        if result.action == "unchanged" and known is not None and result.fingerprint and known.gone_at is None and (
+                (known.fingerprint, known.table_version, known.file, known.sql_as_written) == (result.fingerprint, result.version, model.file, model.sql)):
+            self.same.append(known.pk)
+            return
         done = result.action in ("built", "unchanged")
-        fields: dict[str, Any] = {"last_action": result.action, "last_error": result.error or "", "last_run_at": timezone.now(), "kind": result.model.kind,
-                                  "key": list(result.model.key)}
+        fields: dict[str, Any] = {"last_action": result.action, "last_error": result.error or "", "last_run_at": timezone.now(), "kind": model.kind,
+                                  "key": list(model.key), "file": model.file, "sql_as_written": model.sql, "gone_at": None}
         if done:
             fields |= {"table_version": result.version, "fingerprint": result.fingerprint, "rows": result.rows, "sql_as_run": result.sql,
                        "columns": [[c.name, c.duckdb_type, c.spark_type] for c in result.columns], "inputs": list(result.inputs)}
-        ModelState.objects.update_or_create(workspace=self.workspace, name=result.model.name, defaults=fields)
+        if result.action == "built":
+            fields["place"] = place_of(self.workspace.pk, model.name)
+        self.known[model.name], _ = ModelState.objects.update_or_create(workspace=self.workspace, name=model.name, defaults=fields)
+
+    def finish(self) -> None:
+        """After the walk, however it ended."""
+        ModelState.objects.filter(pk__in=self.same).update(last_action="unchanged", last_error="", last_run_at=timezone.now())
 
     # runs
 
@@ -254,6 +268,17 @@ class DatabaseLedger:
         run.not_tried = left_out
         run.staged, run.table_version, run.step = True, sync.mark, "push"
         run.save()
+
+
+def place_of(workspace_id: int, model: str) -> str:
+    """The folder of the model's table below its workspace's. One that was renamed keeps its folder; a new model of that name gets another."""
+    state = ModelState.objects.filter(workspace_id=workspace_id, name=model).only("place").first()
+    if state is not None and state.place:
+        return state.place
+    usual = model.replace(".", "/")
+    taken = set(ModelState.objects.filter(workspace_id=workspace_id, place__startswith=usual).exclude(name=model).values_list("place", flat=True))
+    others = (f"{usual}-{n}" for n in itertools.count(2))
+    return usual if usual not in taken else next(place for place in others if place not in taken)
 
 
 def _records(chunk: Chunk, due: np.ndarray[Any, Any]) -> int:

@@ -116,8 +116,12 @@ class ModelState(models.Model):
     last_action = models.CharField(max_length=10, blank=True)       # built, unchanged, skipped, failed
     last_error = models.TextField(blank=True)
     last_run_at = models.DateTimeField(null=True)
+    file = models.CharField(max_length=500, blank=True)             # relative to the project folder
+    sql_as_written = models.TextField(blank=True)
     sql_as_run = models.TextField(blank=True)
     inputs = models.JSONField(default=list)                         # names of the models it reads
+    gone_at = models.DateTimeField(null=True, blank=True)           # its file is no longer there
+    place = models.CharField(max_length=250, blank=True)            # its table's folder; empty: not built yet, or as its name says
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["workspace", "name"], name="one_state_a_model")]

@@ -71,6 +71,7 @@ def check_project(folder: Path, *, secrets: Secrets, allow_paths: Sequence[Path]
     _read_models(check)
     wanted = _wanted(check, names)
     _find_inputs(check)
+    _check_renames(check)
     order, cycles = dag.order(check.inputs)
     needed = dag.upstream(wanted, check.inputs) if names else set(check.models)
     for cycle in cycles:
@@ -138,10 +139,28 @@ def _wanted(check: _Check, names: Sequence[str]) -> list[str]:
     wanted = []
     for name in names:
         full = name.lower() if "." in name else f"main.{name.lower()}"
+        renamed = [m.name for m in check.models.values() if m.renamed_from == full]
+        if full not in check.models and len(renamed) == 1:
+            (full,) = renamed                   # a run that was queued before its file was renamed
         if full not in check.models:
             raise ConfigError(f"there is no model {name}{_near(full, check.models)}")
         wanted.append(full)
     return wanted
+
+
+def _check_renames(check: _Check) -> None:
+    """An old name has one heir, and only once its own file is gone."""
+    heirs: dict[str, Model] = {}
+    for model in check.models.values():
+        old = model.renamed_from
+        if old is None:
+            continue
+        if old in check.models:
+            check.wrong(model, model.line("renamed_from"), f"@renamed_from names {old}, which still is a model ({check.models[old].file}): "
+                        "delete that file, or remove this line")
+        elif old in heirs:
+            check.wrong(model, model.line("renamed_from"), f"@renamed_from names {old}, and so does {heirs[old].file}: only one of them can go on as it")
+        heirs.setdefault(old, model)
 
 
 def _near(name: str, known: Iterable[str]) -> str:

@@ -29,6 +29,7 @@ class Command(RunCommand):
         try:
             planned = retries.plan(run, chosen)
             walk = execution.prepare(run.sync.workspace, [run.sync.name])
+            run.sync.refresh_from_db()
         except ProjectError as error:
             raise ConfigError(str(error)) from None
         except StoreError as error:
