@@ -32,6 +32,14 @@ def model_states_of(user: Person) -> QuerySet[ModelState]:
     return ModelState.objects.filter(workspace__organization__membership__user_id=_id(user))
 
 
+def model_state_for(user: Person, state_id: int) -> ModelState:
+    """Raises Http404."""
+    try:
+        return model_states_of(user).select_related("workspace").get(pk=state_id)
+    except ModelState.DoesNotExist:
+        raise Http404(f"there is no model {state_id} in your organizations") from None
+
+
 def organization_for(user: Person, organization_id: int, *, write: bool = False) -> Organization:
     """Raises Http404, and PermissionDenied for a change by somebody who does not own it."""
     try:
