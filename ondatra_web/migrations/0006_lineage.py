@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('ondatra_web', '0004_exports'),
+        ('ondatra_web', '0005_sync_log'),
     ]
 
     operations = [
