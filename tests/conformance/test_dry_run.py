@@ -16,4 +16,4 @@ def test_a_dry_run_shows_the_first_requests_without_secrets_or_masked_values(cas
     run = run_id(result)
     planned = case.command("records", run, "--format", "json").json
     assert [(r["identifier"], r["status"]) for r in planned] == [(str(i), "planned") for i in range(1, 6)]
-    assert not case.files(SYNC, run)
+    assert not list(case.store.glob(f"sync_tracking_datasets/*/*/{run}"))
