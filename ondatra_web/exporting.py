@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
@@ -39,7 +39,7 @@ def start(run: Run, filter: Filter, format: str, *, user: AbstractBaseUser | Non
     if format not in exports.FORMATS:
         raise ConfigError(f"there is no format {format!r}; there are: {', '.join(exports.FORMATS)}")
     filter.where()                              # a wrong status is said before anything starts
-    filter = _without_plain(run, filter)
+    filter = web_records.without_plain(filter, run)
     told = {name: value for name, value in asdict(filter).items() if value not in (None, ())}
     with transaction.atomic():
         Run.objects.select_for_update().get(pk=run.pk)
@@ -53,15 +53,6 @@ def start(run: Run, filter: Filter, format: str, *, user: AbstractBaseUser | Non
                                 detail={"export": made.pk, "format": format})
         transaction.on_commit(lambda: queue.send("export", made.pk))
     return made
-
-
-def _without_plain(run: Run, filter: Filter) -> Filter:
-    """What a person searched for is not kept where the records hold only its masked form."""
-    if not filter.identifiers:
-        return filter
-    files = web_records.files_of(run)
-    found = tuple(form for form in filter.identifiers if records.page(files, Filter(identifier=form), limit=1).rows)
-    return replace(filter, identifiers=found or filter.identifiers[-1:])
 
 
 def cancel(export: Export) -> None:

@@ -14,7 +14,7 @@ from django.db.models.functions import Collate
 
 from ondatra_web import stores
 from ondatra_web.models import ApiCallFile, Bucket, MessageGroup, RecordFile, Run, Sync
-from runtime import call_files, records
+from runtime import call_files, exports, records
 from runtime.history import HistoryIndex
 from runtime.masks import Masker
 from runtime.model import Mask
@@ -111,6 +111,16 @@ def with_masked(filter: Filter, run: Run) -> Filter:
     plain = [] if filter.identifier is None else [filter.identifier]
     found = [form for text in (*plain, *filter.identifiers) for form in _forms(run.sync, text)]
     return replace(filter, identifier=None, identifiers=tuple(dict.fromkeys(found)))
+
+
+def without_plain(filter: Filter, run: Run) -> Filter:
+    """The same filter for keeping: what a person searched for is left out where the records hold only its masked form."""
+    filter = with_masked(filter, run)
+    if not filter.identifiers:
+        return filter
+    told = exports.selected(files_of(run), Filter(identifiers=filter.identifiers), "DISTINCT identifier")
+    found = {identifier for batch in told for identifier in batch.column(0).to_pylist()}
+    return replace(filter, identifiers=tuple(i for i in filter.identifiers if i in found) or filter.identifiers[-1:])
 
 
 def records_of(run: Run, filter: Filter | None = None, *, after: str | None = None, offset: int = 0, limit: int = 100) -> Page:

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from ondatra_web import workers
-from ondatra_web.ledger import held_by_change
+from ondatra_web.ledger import held_by_change, place_of
 from ondatra_web.models import Chunk, Delivery, Run, Sync
 from ondatra_web.outbox import columns_of
 from ondatra_web.retries import Plan
@@ -57,8 +57,9 @@ def _newest(sync: Sync, new: Run, model: Model, planned: Plan) -> Staged:
     """Chunks of the chosen rows as the table holds them at the mark."""
     workspace = sync.workspace_id
     assert sync.mark is not None                # something was delivered
+    table = LakeTable(f"{settings.ONDATRA.lake_url}/{workspace}/{place_of(workspace, sync.name)}")
     request = StageRequest(
-        model=model, table=LakeTable(f"{settings.ONDATRA.lake_url}/{workspace}/{sync.name.replace('.', '/')}"), mark=sync.mark, version=sync.mark, own_from=-1,
+        model=model, table=table, mark=sync.mark, version=sync.mark, own_from=-1,
         waiting=(), out_url=f"{settings.ONDATRA.staging_url}/{workspace}/{sync.pk}/{new.pk}", full=True, columns=columns_of(sync.columns))
     return staging.stage_again(spark.isolated(), request, planned.again)
 

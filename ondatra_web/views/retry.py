@@ -6,7 +6,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 
-from ondatra_web import actions, retries
+from ondatra_web import actions, records, retries
 from ondatra_web.access import run_for
 from ondatra_web.forms import RecordFilterForm
 from ondatra_web.views.records import chosen_filter
@@ -24,7 +24,7 @@ def retry(request: SignedIn, run_id: int) -> HttpResponse:
     try:
         chosen = Filter(identifiers=ticked) if ticked else chosen_filter(run, address)
         if request.method == "POST":
-            return redirect("run", actions.retry_run(run, chosen, user=request.user).pk)
+            return redirect("run", actions.retry_run(run, records.without_plain(chosen, run), user=request.user).pk)
         planned = retries.plan(run, chosen)
     except OndatraError as error:
         messages.error(request, str(error))

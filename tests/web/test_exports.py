@@ -211,3 +211,16 @@ def test_the_file_of_a_run_goes_with_its_records(run: Run) -> None:
     retention.expire()
 
     assert not exporting.place(made).exists()
+
+
+def test_what_is_sent_again_is_not_kept_either_where_the_key_is_masked(client: Client, run: Run, tmp_path: Path) -> None:
+    masked = a_run(a_sync(workspace(), "sync.contacts"), **closing(1))
+    hashed = Masker([Mask("identifier", "hash")], masked.sync.workspace.mask_key).value("identifier", "ada@example.com")
+    put_records(masked, tmp_path / "store", [record(hashed), record("f" * 64)])
+    client.force_login(person("alice", masked.sync.workspace))
+
+    client.post(f"/runs/{masked.pk}/retry/?q=ada@example.com")
+
+    again = Run.objects.get(trigger="retry")
+    assert again.options == {"retry_of": masked.pk, "chosen": {"identifiers": [hashed]}}
+    assert AuditLog.objects.get().detail == {"run": again.pk, "chosen": {"identifiers": [hashed]}}
