@@ -18,8 +18,23 @@ def main() -> None:
         print(f"the data folder {folder} cannot be written: make it writable or set ONDATRA_DATA_DIR to one that is", file=sys.stderr)
         sys.exit(2)
     from django.core.management import execute_from_command_line
+    from django.db.utils import OperationalError
 
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except OperationalError as error:           # raised only after the waits that the settings allow
+        sys.exit(f"the database cannot be used: {str(error).strip().splitlines()[0]}. {_way_out(str(error))} What was not sent stays due.")
+
+
+def _way_out(said: str) -> str:
+    from django.conf import settings
+
+    if "no such table" in said or "no such column" in said:
+        return "Run `python manage.py migrate` (bin/up does)."
+    place = settings.DATABASES["default"]
+    if "locked" in said:
+        return f"Another process has held {place['NAME']} for {place['OPTIONS']['timeout']} s: end it, or set DATABASE_URL to a PostgreSQL server."
+    return f"See that {place.get('HOST') or place['NAME']} is there and DATABASE_URL is right."
 
 
 if __name__ == "__main__":

@@ -75,11 +75,12 @@ TEMPLATES = [
 DATABASES = {"default": env.db("DATABASE_URL", default=f"sqlite:///{ONDATRA.data_dir / 'ondatra.sqlite3'}")}
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     # WAL lets pages read while a run writes; IMMEDIATE takes the write lock at BEGIN, so no transaction
-    # fails half way with "database is locked".
+    # fails half way with "database is locked" before it waited: sqlite:///FILE?timeout=SECONDS says how long.
+    wait = int(DATABASES["default"].get("OPTIONS", {}).get("timeout", 30))
     DATABASES["default"]["OPTIONS"] = {
-        "timeout": 30,
+        "timeout": wait,
         "transaction_mode": "IMMEDIATE",
-        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA busy_timeout=30000;",
+        "init_command": f"PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA busy_timeout={wait * 1000};",
     }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

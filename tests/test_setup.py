@@ -4,8 +4,10 @@ from __future__ import annotations
 import importlib.util
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +78,28 @@ def test_a_data_folder_that_cannot_be_written_is_one_line(command: list[str], tm
     done = subprocess.run(command, cwd=ROOT, env={**os.environ, "ONDATRA_DATA_DIR": str(folder)}, capture_output=True, text=True, check=False)
     line = done.stderr.strip()
     assert done.returncode in (1, 2) and "\n" not in line and str(folder) in line and "set ONDATRA_DATA_DIR" in line, done.stderr
+
+
+def _told(tmp_path: Path, *command: str, **more: str) -> tuple[int, str]:
+    environment = {**os.environ, "ONDATRA_DATA_DIR": str(tmp_path), "DATABASE_URL": f"sqlite:///{tmp_path}/db.sqlite3?timeout=1", **more}
+    done = subprocess.run([sys.executable, "manage.py", *command], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr.strip()
+
+
+def test_a_database_that_another_process_holds_is_one_line_with_the_way_out(tmp_path: Path) -> None:
+    assert _told(tmp_path, "migrate", "--verbosity", "0") == (0, "")
+    with closing(sqlite3.connect(tmp_path / "db.sqlite3", isolation_level=None)) as holder:
+        holder.execute("BEGIN EXCLUSIVE")
+        assert _told(tmp_path, "workspace", "w", "--project", str(tmp_path)) == (
+            1, f"the database cannot be used: database is locked. Another process has held {tmp_path}/db.sqlite3 for 1 s: end it, or set DATABASE_URL to a "
+               "PostgreSQL server. What was not sent stays due.")
+
+
+def test_a_database_that_is_empty_or_away_is_one_line_without_its_password(tmp_path: Path) -> None:
+    assert _told(tmp_path, "runs") == (
+        1, "the database cannot be used: no such table: ondatra_web_run. Run `python manage.py migrate` (bin/up does). What was not sent stays due.")
+    code, said = _told(tmp_path, "runs", DATABASE_URL="postgres://ondatra:very-secret@127.0.0.1:9/ondatra")
+    assert (code, "127.0.0.1" in said, "very-secret" in said, "\n" in said) == (1, True, False, False), said
 
 
 def test_a_taken_port_is_named_and_stepped_over(serve: Any, capsys: pytest.CaptureFixture[str]) -> None:

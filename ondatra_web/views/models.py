@@ -18,7 +18,7 @@ from ondatra_web.views.shown import SignedIn, page_of
 
 SIZE = 100
 #: Letters of a name that fit into a box; the rest is told on a touch.
-LETTERS = 27
+LETTERS = 23
 #: Failed first, so that the legend begins with what needs a person.
 STATES = ("failed", "skipped", "built", "unchanged")
 
