@@ -2,15 +2,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any, cast
+from typing import Any
 
 from django.contrib.auth.base_user import AbstractBaseUser
-from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from ondatra_web import queue, waiting
-from ondatra_web.models import AuditLog, Run, Sync
+from ondatra_web import audit, queue, waiting
+from ondatra_web.models import Run, Sync
 from runtime.errors import ConfigError
 from runtime.records import Filter
 
@@ -22,8 +21,9 @@ def start_run(sync: Sync, *, user: AbstractBaseUser | None = None, trigger: str 
         raise ConfigError(f"{sync.name} is archived: its file is gone, so it can only be looked at")
     told = {"full": full, "dry_run": dry_run, **options}
     with transaction.atomic():
-        run = Run.objects.create(sync=sync, trigger=trigger, started_by=_person(user), full=full, dry_run=dry_run, options={k: v for k, v in told.items() if v})
-        _audit(sync, user, "start_run", f"run {run.pk}", told)
+        options = {k: v for k, v in told.items() if v}
+        run = Run.objects.create(sync=sync, trigger=trigger, started_by=audit.person(user), full=full, dry_run=dry_run, options=options)
+        audit.write(sync.workspace.organization_id, user, "start_run", f"run {run.pk}", told)
         transaction.on_commit(lambda: queue.send("pipeline", run.pk))
     return run
 
@@ -34,8 +34,8 @@ def retry_run(run: Run, chosen: Filter, *, user: AbstractBaseUser | None = None,
         raise ConfigError(f"{run.sync.name} is archived: its file is gone, so it can only be looked at")
     told = {k: v for k, v in asdict(chosen).items() if v}
     with transaction.atomic():
-        new = Run.objects.create(sync=run.sync, trigger=trigger, started_by=_person(user), options={"retry_of": run.pk, "chosen": told})
-        _audit(run.sync, user, "retry_run", f"run {run.pk}", {"run": new.pk, "chosen": told})
+        new = Run.objects.create(sync=run.sync, trigger=trigger, started_by=audit.person(user), options={"retry_of": run.pk, "chosen": told})
+        audit.write(run.sync.workspace.organization_id, user, "retry_run", f"run {run.pk}", {"run": new.pk, "chosen": told})
         transaction.on_commit(lambda: queue.send("pipeline", new.pk))
     return new
 
@@ -45,12 +45,12 @@ def cancel_run(run: Run, *, user: AbstractBaseUser | None = None) -> Run:
     with transaction.atomic():
         now = timezone.now()
         idle = Run.objects.filter(pk=run.pk, status__in=[Run.Status.QUEUED, Run.Status.HELD]).update(
-            status=Run.Status.CANCELLED, ended_at=now, cancelled_by=_person(user))
-        asked = Run.objects.filter(pk=run.pk, status=Run.Status.WORKING).update(status=Run.Status.CANCELING, cancelled_by=_person(user))
+            status=Run.Status.CANCELLED, ended_at=now, cancelled_by=audit.person(user))
+        asked = Run.objects.filter(pk=run.pk, status=Run.Status.WORKING).update(status=Run.Status.CANCELING, cancelled_by=audit.person(user))
         if not idle and not asked:
             run.refresh_from_db()
             raise ConfigError(f"run {run.pk} is {run.status}: only a run that is queued, held or working can be cancelled")
-        _audit(run.sync, user, "cancel_run", f"run {run.pk}", {})
+        audit.write(run.sync.workspace.organization_id, user, "cancel_run", f"run {run.pk}", {})
     run.refresh_from_db()
     return run
 
@@ -63,8 +63,8 @@ def confirm_run(run: Run, *, user: AbstractBaseUser | None = None, trigger: str 
             raise ConfigError(f"run {run.pk} is {run.status}: only a held run can be confirmed")
         Run.objects.filter(pk=run.pk).update(error=run.error + " (confirmed)")
         options = {**run.options, "confirmed_deletes": run.options.get("would_delete", run.deleted), "confirms": run.pk}
-        new = Run.objects.create(sync=run.sync, trigger=trigger, started_by=_person(user), full=run.full, options=options)
-        _audit(run.sync, user, "confirm_run", f"run {run.pk}", {"run": new.pk})
+        new = Run.objects.create(sync=run.sync, trigger=trigger, started_by=audit.person(user), full=run.full, options=options)
+        audit.write(run.sync.workspace.organization_id, user, "confirm_run", f"run {run.pk}", {"run": new.pk})
         if send:
             transaction.on_commit(lambda: queue.send("pipeline", new.pk))
     return new
@@ -73,12 +73,12 @@ def confirm_run(run: Run, *, user: AbstractBaseUser | None = None, trigger: str 
 def pause_sync(sync: Sync, *, user: AbstractBaseUser | None = None) -> None:
     """Schedules no longer start it; a person still can."""
     Sync.objects.filter(pk=sync.pk, paused_at=None).update(paused_at=timezone.now())
-    _audit(sync, user, "pause_sync", sync.name, {})
+    audit.write(sync.workspace.organization_id, user, "pause_sync", sync.name, {})
 
 
 def resume_sync(sync: Sync, *, user: AbstractBaseUser | None = None) -> None:
     Sync.objects.filter(pk=sync.pk).update(paused_at=None, next_run_at=None)
-    _audit(sync, user, "resume_sync", sync.name, {})
+    audit.write(sync.workspace.organization_id, user, "resume_sync", sync.name, {})
 
 
 def discard(sync: Sync, *, user: AbstractBaseUser | None = None) -> dict[str, int]:
@@ -90,14 +90,5 @@ def discard(sync: Sync, *, user: AbstractBaseUser | None = None) -> dict[str, in
             raise ConfigError(f"run {working.pk} of {sync.name} is working: wait for its end, or cancel it")
         dropped = waiting.counted(sync)
         waiting.forget(sync)
-        _audit(sync, user, "discard", sync.name, dropped)
+        audit.write(sync.workspace.organization_id, user, "discard", sync.name, dropped)
     return dropped
-
-
-def _audit(sync: Sync, user: AbstractBaseUser | None, action: str, target: str, detail: dict[str, Any]) -> None:
-    AuditLog.objects.create(organization_id=sync.workspace.organization_id, user=_person(user), action=action, target=target, detail=detail)
-
-
-def _person(user: AbstractBaseUser | None) -> User | None:
-    """The user table's own class, which is what a logged-in request carries."""
-    return cast("User | None", user)

@@ -5,18 +5,16 @@ import hashlib
 import logging
 import re
 from dataclasses import dataclass
-from typing import Any, cast
 from urllib.parse import urlsplit
 
 import orjson
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
-from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from ondatra_web import facts, stores, vault
-from ondatra_web.models import AuditLog, Bucket, Organization, Run
+from ondatra_web import audit, facts, stores, vault
+from ondatra_web.models import Bucket, Organization, Run
 from runtime.errors import ConfigError, OndatraError, StoreError
 from runtime.store import AlreadyThere, Store, open_store
 
@@ -71,7 +69,7 @@ def use_install(organization: Organization, *, user: AbstractBaseUser | None = N
     """New runs are written to the install's own store again; runs in buckets are still shown from there."""
     with transaction.atomic():
         Bucket.objects.filter(organization=organization, in_use=True).update(in_use=False)
-        _audit(organization, user, "use_install_store", organization.name, {})
+        audit.write(organization.pk, user, "use_install_store", organization.name, {})
     _write_facts(organization)
 
 
@@ -95,7 +93,7 @@ def forget(bucket: Bucket, *, user: AbstractBaseUser | None = None) -> None:
             why = "new runs are written there" if bucket.in_use else f"the records of {needed:,} runs lie there"
             raise ConfigError(f"{bucket.url} is still needed: {why}")
         Run.objects.filter(bucket=bucket).update(bucket=None, store_url="", rows_expired_at=timezone.now())
-        _audit(bucket.organization, user, "forget_bucket", bucket.url, {})
+        audit.write(bucket.organization_id, user, "forget_bucket", bucket.url, {})
         bucket.delete()
 
 
@@ -104,7 +102,7 @@ def set_retention(bucket: Bucket, days: int | None, *, user: AbstractBaseUser | 
     if days is not None and days < 1:
         raise ConfigError(f"{days} days cannot be: a retention is at least 1 day, or empty so that nothing is ever removed")
     Bucket.objects.filter(pk=bucket.pk).update(retention_days=days)
-    _audit(bucket.organization, user, "bucket_retention", bucket.url, {"days": days})
+    audit.write(bucket.organization_id, user, "bucket_retention", bucket.url, {"days": days})
 
 
 def endpoints() -> list[str]:
@@ -178,7 +176,8 @@ def _use(bucket: Bucket, user: AbstractBaseUser | None, action: str) -> None:
         Bucket.objects.filter(organization_id=bucket.organization_id, in_use=True).exclude(pk=bucket.pk).update(in_use=False)
         bucket.in_use, bucket.saved_at, bucket.checked_at, bucket.problem = True, timezone.now(), timezone.now(), ""
         bucket.save()
-        _audit(bucket.organization, user, action, bucket.url, {"by": "role" if bucket.role_arn else "key pair", "retention_days": bucket.retention_days})
+        by = "role" if bucket.role_arn else "key pair"
+        audit.write(bucket.organization_id, user, action, bucket.url, {"by": by, "retention_days": bucket.retention_days})
     _write_facts(bucket.organization)
 
 
@@ -188,7 +187,3 @@ def _write_facts(organization: Organization) -> None:
         facts.write_fact_tables(organization)
     except OndatraError as error:
         log.warning("the fact tables of organization %s wait: %s", organization.pk, error)
-
-
-def _audit(organization: Organization, user: AbstractBaseUser | None, action: str, target: str, detail: dict[str, Any]) -> None:
-    AuditLog.objects.create(organization=organization, user=cast("User | None", user), action=action, target=target[:200], detail=detail)

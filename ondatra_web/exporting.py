@@ -12,14 +12,13 @@ from typing import Any, cast
 
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
-from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from ondatra_web import queue, workers
+from ondatra_web import audit, queue, workers
 from ondatra_web import records as web_records
-from ondatra_web.models import AuditLog, Export, Run
+from ondatra_web.models import Export, Run
 from runtime import exports, records
 from runtime.errors import Cancelled, ConfigError, OndatraError
 from runtime.records import Filter
@@ -48,9 +47,8 @@ def start(run: Run, filter: Filter, format: str, *, user: AbstractBaseUser | Non
             return same                         # asked for twice
         if Export.objects.filter(run=run, status__in=Export.OPEN).count() >= MOST_OPEN:
             raise ConfigError(f"{MOST_OPEN} exports of run {run.pk} are under way: wait for one of them, or cancel it")
-        made = Export.objects.create(run=run, format=format, filter=told, created_by=cast("User | None", user))
-        AuditLog.objects.create(organization_id=run.sync.workspace.organization_id, user=made.created_by, action="export_records", target=f"run {run.pk}",
-                                detail={"export": made.pk, "format": format})
+        made = Export.objects.create(run=run, format=format, filter=told, created_by=audit.person(user))
+        audit.write(run.sync.workspace.organization_id, user, "export_records", f"run {run.pk}", {"export": made.pk, "format": format})
         transaction.on_commit(lambda: queue.send("export", made.pk))
     return made
 
