@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from runtime.model import Column
 
-from . import files, spark_dialect
+from . import files
 from .functions import registry
 from .gate import GateError, Node, first_offset, gate, line_of, lock
 from .model import FileRead, Refused, SqlProblems, TableRef, Translated
@@ -24,9 +25,13 @@ _HINT = "; rewrite it, or write the model in Spark SQL with `-- @dialect: spark`
 _done: dict[Any, Translated] = {}
 
 
+@lru_cache(2000)
 def references(sql: str, dialect: str = "duckdb") -> tuple[TableRef, ...]:
     """The tables that a model reads, each at its first line. SqlProblems if the SQL is not exactly one SELECT."""
     if dialect == "spark":
+        # its parser takes a tenth of a second to load
+        from . import spark_dialect
+
         return spark_dialect.references(sql)
     with lock:
         node = gate().parse(sql)["node"]
@@ -46,6 +51,8 @@ def translate(
     check_known(wanted, tables)
     mine = {t.name: tables[t.name] for t in wanted}
     if dialect == "spark":
+        from . import spark_dialect
+
         return spark_dialect.translate(sql, mine)
     with lock:
         node = gate().parse(sql)["node"]
