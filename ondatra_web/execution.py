@@ -18,12 +18,12 @@ from ondatra_web.dry_runs import DryLedger
 from ondatra_web.ledger import DatabaseLedger, set_step
 from ondatra_web.models import Answer, Delivery, ModelState, Run, Sync, Workspace
 from runtime import deliver, faults, pipeline, spark, tracking
-from runtime.analyse import with_spark
+from runtime.analyse import WithSpark
 from runtime.deliver import DeliveryRun
 from runtime.errors import Cancelled, ConfigError, LeaseLost, OndatraError
 from runtime.masks import Masker
 from runtime.model import Column
-from runtime.project import Analyse, Project
+from runtime.project import Project
 from runtime.push import CallContext, PushFunction, load_push
 from runtime.records import Filter
 from runtime.sql import Translated
@@ -47,7 +47,7 @@ class Walk:
 
 def prepare(workspace: Workspace, names: Sequence[str] = ()) -> Walk:
     """Checks everything that can be known; raises ProjectError or ConfigError before anything started."""
-    project = projects.project_of(workspace, names, analyse=_analyse(workspace))
+    project = projects.project_of(workspace, names, analyse=_Remembering(workspace))
     secrets = projects.secrets_of(workspace)
     pushes = {name: load_push(_folder(workspace), m.sink.function, secrets=secrets) for name, m in project.models.items() if m.sink}
     renames.carry_over(workspace, project)
@@ -59,14 +59,18 @@ def _session() -> Any:
     return spark.isolated(settings.ONDATRA)
 
 
-def _analyse(workspace: Workspace) -> Analyse:
+class _Remembering(WithSpark):
     """Columns of models in Spark's dialect: remembered while their SQL is the same, else from Spark itself."""
-    ask = with_spark(_session)
 
-    def analyse(name: str, translated: Translated, columns: Mapping[str, tuple[Column, ...]]) -> tuple[Column, ...] | None:
-        known = ModelState.objects.filter(workspace=workspace, name=name, sql_as_run=translated.spark_sql).first()
-        return outbox.columns_of(known.columns) if known and known.columns else ask(name, translated, columns)
-    return analyse
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(_session)
+        self.workspace = workspace
+
+    def columns(self, name: str, translated: Translated, known: Mapping[str, tuple[Column, ...]]) -> tuple[Column, ...] | None:
+        if any(table.count(".") > 1 for table in translated.tables):    # a connection's table may have other columns today
+            return super().columns(name, translated, known)
+        state = ModelState.objects.filter(workspace=self.workspace, name=name, sql_as_run=translated.spark_sql).first()
+        return outbox.columns_of(state.columns) if state and state.columns else super().columns(name, translated, known)
 
 
 def _folder(workspace: Workspace) -> Path:

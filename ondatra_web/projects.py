@@ -29,8 +29,8 @@ def project_of(workspace: Workspace, names: Sequence[str] = (), *, analyse: Anal
     return load_project(_folder(workspace), secrets=secrets_of(workspace), allow_paths=[Path(p) for p in workspace.allow_paths], names=names, analyse=analyse)
 
 
-def check(workspace: Workspace) -> tuple[Project | None, list[Problem]]:
-    return check_project(_folder(workspace), secrets=secrets_of(workspace), allow_paths=[Path(p) for p in workspace.allow_paths])
+def check(workspace: Workspace, *, analyse: Analyse | None = None) -> tuple[Project, list[Problem]]:
+    return check_project(_folder(workspace), secrets=secrets_of(workspace), allow_paths=[Path(p) for p in workspace.allow_paths], analyse=analyse)
 
 
 def _folder(workspace: Workspace) -> Path:

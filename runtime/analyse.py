@@ -1,11 +1,14 @@
 """The columns of a model in Spark's dialect: only Spark's analyser knows them, over empty inputs of the right types."""
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from runtime.connections import Connection
 from runtime.model import Column
-from runtime.sql import Translated
+from runtime.outside import open_table
+from runtime.sql import SqlProblems, Translated
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,14 +37,46 @@ def duckdb_type(kind: DataType) -> str:
     return NAMES.get(text, text.upper() if text.startswith("decimal") else "TIME" if text.startswith("time(") else text.upper())
 
 
-def with_spark(session: Callable[[], SparkSession]) -> Callable[[str, Translated, Mapping[str, tuple[Column, ...]]], tuple[Column, ...] | None]:
-    """Analyses over empty views in a session that is started at the first need."""
-    def analyse(name: str, translated: Translated, columns: Mapping[str, tuple[Column, ...]]) -> tuple[Column, ...] | None:
-        spark = session()
-        for table in translated.tables:
-            if table not in columns:
-                return None
-            fields = ", ".join(f"`{c.name.replace('`', '``')}` {c.spark_type}" for c in columns[table])
-            spark.createDataFrame([], fields).createOrReplaceTempView(table.replace(".", "__"))
-        return columns_of(spark.sql(translated.spark_sql).schema)
-    return analyse
+class WithSpark:
+    """Asks the analyser over empty views, in a session that is started at the first need. No data is read."""
+
+    def __init__(self, session: Callable[[], SparkSession], *, deep: bool = False) -> None:
+        self.session, self.deep = session, deep
+        self._spark: SparkSession | None = None
+
+    @property
+    def spark(self) -> SparkSession:
+        self._spark = self._spark or self.session()
+        return self._spark
+
+    def columns(self, name: str, translated: Translated, known: Mapping[str, tuple[Column, ...]]) -> tuple[Column, ...] | None:
+        """The columns of a model; None if those of a table are not known. SqlProblems if Spark refuses the SQL."""
+        from pyspark.errors import PySparkException
+
+        if any(table not in known for table in translated.tables):
+            return None
+        views = {t.replace(".", "__"): known[t] for t in translated.tables} | {f.view: f.columns for f in translated.files}
+        for view, columns in views.items():
+            fields = ", ".join(f"`{c.name.replace('`', '``')}` {c.spark_type}" for c in columns)
+            self.spark.createDataFrame([], fields).createOrReplaceTempView(view)
+        try:
+            return columns_of(self.spark.sql(translated.spark_sql).schema)
+        except PySparkException as error:
+            raise SqlProblems([refusal(error, translated)]) from None
+
+    def outside(self, connection: Connection, name: str) -> tuple[Column, ...]:
+        """The columns of a connection's table. BuildError if it cannot be reached."""
+        return columns_of(open_table(self.spark, connection, name).schema)
+
+
+def refusal(error: Exception, translated: Translated) -> tuple[int, str]:
+    """(line of the SQL, Spark's message as one line with the tables' own names)."""
+    text = str(getattr(error, "desc", None) or error)
+    line = re.search(r"\bline (\d+),? pos \d+", text)
+    message = re.split(r"\s*SQLSTATE: \w+|;\s*line \d+ pos|\n\n?==", text.strip())[0]
+    message = re.sub(r"^\s*\[[A-Z0-9_.]+\]\s*", "", " ".join(message.split()))
+    for table in translated.tables:
+        message = message.replace(f"`{table.replace('.', '__')}`", table)
+    if translated.columns is not None:          # the text is the translation's: its lines are not the file's
+        return 1, f"Spark refuses the translation ({message}); rewrite it, or write the model in Spark SQL with `-- @dialect: spark`"
+    return int(line[1]) if line else 1, message

@@ -8,11 +8,13 @@ import tempfile
 from pathlib import Path
 
 DELTA = ("io.delta:delta-spark_4.2_2.13:4.4.0",)
+#: PostgreSQL as a source; drivers of other databases are fetched by whoever needs them.
+POSTGRESQL = ("org.postgresql:postgresql:42.7.8",)
 AWS = "2.35.4"
 #: A lake on S3. The SDK's bundle would be 686 MB; these parts are all that s3a needs.
 S3 = ("org.apache.hadoop:hadoop-aws:3.5.0",
       *(f"software.amazon.awssdk:{part}:{AWS}" for part in ("s3", "s3-transfer-manager", "sts", "apache-client", "netty-nio-client")))
-PACKAGES = {"delta": DELTA, "s3": DELTA + S3}
+PACKAGES = {"delta": DELTA + POSTGRESQL, "s3": DELTA + POSTGRESQL + S3}
 EXCLUDED = ("software.amazon.awssdk:bundle", "org.apache.hadoop:hadoop-client-api", "org.apache.hadoop:hadoop-client-runtime")
 
 
@@ -52,7 +54,9 @@ def fetch(folder: Path, wanted: str) -> list[str]:
         folder.mkdir(parents=True, exist_ok=True)
         for jar in kept:
             shutil.copyfile(jar, folder / jar.name)
-    (folder / "complete").write_text("\n".join(packages) + "\n")
+    stamp = folder / "complete"
+    before = stamp.read_text().split() if stamp.exists() else []
+    stamp.write_text("\n".join(dict.fromkeys([*before, *packages])) + "\n")
     return [p.name for p in kept]
 
 

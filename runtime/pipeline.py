@@ -16,6 +16,7 @@ from runtime import faults, plan, sources
 from runtime.errors import BuildError, Cancelled, HeldError, LeaseLost
 from runtime.lake import quoted
 from runtime.model import Column, Model
+from runtime.outside import open_table
 from runtime.project import Project
 from runtime.supervise import watching
 
@@ -136,7 +137,7 @@ class Line:
         except (LeaseLost, Cancelled):
             raise
         except Exception as error:
-            result = Result(model, "failed", error=reason(error))
+            result = Result(model, "failed", error=self._reason(error))
             log.debug("%s failed", model.name, exc_info=True)
         self.ledger.remember(result)
         return result
@@ -159,8 +160,8 @@ class Line:
             if self.ledger.cancelled(work):
                 self.ledger.stopped(work)
                 return Result(model, "skipped", error=f"run {work.run_id} was cancelled")
-            self.ledger.failed(work, reason(error))
-            result = Result(model, "failed", error=reason(error))
+            self.ledger.failed(work, self._reason(error))
+            result = Result(model, "failed", error=self._reason(error))
             self.ledger.remember(result)
             log.debug("%s failed", model.name, exc_info=True)
             return result
@@ -189,6 +190,12 @@ class Line:
     def _end_jobs(self) -> None:
         if self._spark is not None and self._group:
             self._spark.sparkContext.cancelJobGroup(self._group)
+
+    def _reason(self, error: Exception) -> str:
+        text = reason(error)
+        for connection in self.project.connections.values():
+            text = connection.scrub(text)
+        return text
 
     # build
 
@@ -236,6 +243,10 @@ class Line:
             result = self.results[name]
             table = LakeTable(self.ledger.table_url(name)).read(self.spark, result.version)
             table.selectExpr(*map(read_back, result.columns)).createOrReplaceTempView(name.replace(".", "__"))
+        for name in translated.tables:
+            if name not in self.project.models:
+                connection = self.project.connections[name.split(".")[0]]
+                open_table(self.spark, connection, name).createOrReplaceTempView(name.replace(".", "__"))
         for file in translated.files:
             sources.open_file(self.spark, file).createOrReplaceTempView(file.view)
         frame = self.spark.sql(translated.spark_sql)

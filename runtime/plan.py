@@ -21,10 +21,11 @@ ENGINE = 1
 def fingerprint(model: Model, translated: Translated, inputs: Mapping[str, int | None]) -> str:
     """SHA-256 of text, engine, settings, versions of the input tables and state of the source files.
 
-    Empty when something has no fingerprint (a file written a moment ago, now(), random()): the model is then always built.
+    Empty when something has no fingerprint (a file written a moment ago, a connection's table, now(), random()): the model is then always built.
     """
     files = [sources.fingerprint(f) for f in translated.files]
-    if translated.volatile or None in files or None in inputs.values():
+    outside = set(translated.tables) - set(inputs)     # of connections: nobody says whether they changed
+    if translated.volatile or outside or None in files or None in inputs.values():
         return ""
     said = [ENGINE, _version("pyspark"), _version("delta-spark"), _version("duckdb"), _version("sqlglot"), model.sql, model.kind, model.key, model.dialect,
             model.on_missing, sorted(inputs.items()), files]

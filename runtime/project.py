@@ -3,18 +3,18 @@ from __future__ import annotations
 
 import difflib
 import re
-import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import cast
+from typing import Protocol
 
-from runtime import dag, directives
-from runtime.errors import ConfigError, Problem, ProjectError
-from runtime.model import Column, Dialect, Model
+from runtime import connections, dag, directives
+from runtime.connections import Connection
+from runtime.errors import BuildError, ConfigError, Problem, ProjectError
+from runtime.model import Column, Model
 from runtime.push import check_push
 from runtime.secrets import Secrets
-from runtime.sql import SqlProblems, Translated, references, translate
+from runtime.sql import SqlProblems, TableRef, Translated, references, translate
 
 RESERVED = ("__ondatra_", "_content_hash")
 #: The type itself, also within lists and structs; not a field that has this name.
@@ -22,13 +22,23 @@ INTERVAL = re.compile(r"\bINTERVAL(?=\[|,|\)|$)")
 NO_CODE = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/", re.S)
 LIMIT = re.compile(r"\blimit\s+[\d(]", re.I)
 SCD2_COLUMNS = ("valid_from_snapshot", "valid_to_snapshot", "is_current")
-#: Finds the columns of a model in Spark's dialect, whose types only Spark knows; None when they cannot be known now.
-Analyse = Callable[[str, Translated, Mapping[str, tuple[Column, ...]]], tuple[Column, ...] | None]
+
+
+class Analyse(Protocol):
+    """Spark, asked while a project is checked. `deep`: also about models whose columns DuckDB knows already."""
+
+    deep: bool
+
+    def columns(self, name: str, translated: Translated, known: Mapping[str, tuple[Column, ...]]) -> tuple[Column, ...] | None:
+        """The columns of a model; None when they cannot be known now. SqlProblems if Spark refuses the SQL."""
+
+    def outside(self, connection: Connection, name: str) -> tuple[Column, ...]:
+        """The columns of `connection.schema.table`. BuildError if it cannot be reached."""
 
 
 @dataclass(frozen=True)
 class Project:
-    """A project without problems. `order` has inputs before what reads them."""
+    """A project without problems. `order` has inputs before what reads them; without Spark some models have no translation yet."""
 
     folder: Path
     models: dict[str, Model]
@@ -36,6 +46,7 @@ class Project:
     translated: dict[str, Translated]
     inputs: dict[str, tuple[str, ...]]
     warnings: tuple[Problem, ...] = ()
+    connections: Mapping[str, Connection] = field(default_factory=dict)
 
 
 @dataclass
@@ -51,6 +62,8 @@ class _Check:
     translated: dict[str, Translated] = field(default_factory=dict)
     columns: dict[str, tuple[Column, ...]] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
+    settings: connections.Settings = field(default_factory=connections.Settings)
+    outside: dict[str, list[TableRef]] = field(default_factory=dict)        # of each model: the tables of connections that it reads
 
     def wrong(self, model: Model, line: int, message: str) -> None:
         self.problems.append(Problem(model.file, line, message))
@@ -59,14 +72,14 @@ class _Check:
 def load_project(folder: Path, *, secrets: Secrets, allow_paths: Sequence[Path] = (), names: Sequence[str] = (), analyse: Analyse | None = None) -> Project:
     """The project, or with `names` these models and what they need. Raises ProjectError with all problems, ConfigError."""
     project, problems = check_project(folder, secrets=secrets, allow_paths=allow_paths, names=names, analyse=analyse)
-    if problems or project is None:
+    if problems:
         raise ProjectError(problems)
     return project
 
 
 def check_project(folder: Path, *, secrets: Secrets, allow_paths: Sequence[Path] = (), names: Sequence[str] = (),
-                  analyse: Analyse | None = None) -> tuple[Project | None, list[Problem]]:
-    """Everything that can be known before a run. Raises ConfigError for a folder or a name that does not exist."""
+                  analyse: Analyse | None = None) -> tuple[Project, list[Problem]]:
+    """Everything that can be known before a run; the project is of use only without problems. Raises ConfigError for a folder or a name that does not exist."""
     check = _Check(folder, secrets, allow_paths, analyse)
     _read_models(check)
     wanted = _wanted(check, names)
@@ -85,11 +98,10 @@ def check_project(folder: Path, *, secrets: Secrets, allow_paths: Sequence[Path]
         _check_sink(check, check.models[name])
     files = {check.models[n].file for n in needed} | {f"lib/{s.function}.star" for n in needed if (s := check.models[n].sink)}
     problems = sorted({p for p in check.problems if not names or p.file in files or p.file == "ondatra.toml"})
-    if problems:
-        return None, problems
+    warnings = tuple(sorted(set(check.warnings)))
     kept = [n for n in order if n in needed]
-    return Project(folder, {n: check.models[n] for n in kept}, tuple(kept), {n: check.translated[n] for n in kept},
-                   {n: check.inputs[n] for n in kept}, tuple(sorted(set(check.warnings)))), []
+    return Project(folder, {n: check.models[n] for n in kept}, tuple(kept), {n: check.translated[n] for n in kept if n in check.translated},
+                   {n: check.inputs[n] for n in kept}, warnings, check.settings.connections), problems
 
 
 # models
@@ -101,7 +113,9 @@ def _read_models(check: _Check) -> None:
         has_python = any(check.folder.glob("*.py")) or any(folder.glob("**/*.py"))
         raise ConfigError(f"there is no model in {folder}: create models/<folder>/<name>.sql with one SELECT"
                           + (" (models are SQL; Python files are not read)" if has_python else ""))
-    dialect = _dialect(check)
+    check.settings, wrong = connections.read(check.folder, check.secrets)
+    check.problems += wrong
+    dialect = check.settings.dialect
     for path in paths:
         model, problems = directives.parse_model(path, check.folder)
         check.problems += problems
@@ -114,25 +128,6 @@ def _read_models(check: _Check) -> None:
             check.wrong(model, 1, f"{model.file} and {twin.file} are the same model: names compare without case")
             continue
         check.models[model.name] = model
-
-
-def _dialect(check: _Check) -> Dialect | None:
-    path = check.folder / "ondatra.toml"
-    if not path.is_file():
-        return None
-    try:
-        told = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        check.problems.append(Problem("ondatra.toml", 1, f"cannot be read as TOML: {error}"))
-        return None
-    for key in told:
-        if key != "dialect":
-            check.problems.append(Problem("ondatra.toml", 1, f"{key!r} is no key; there is: dialect"))
-    dialect = told.get("dialect", "")
-    if dialect not in ("", "duckdb", "spark"):
-        check.problems.append(Problem("ondatra.toml", 1, f"dialect is duckdb or spark; found {dialect!r}"))
-        return None
-    return cast("Dialect | None", dialect or None)
 
 
 def _wanted(check: _Check, names: Sequence[str]) -> list[str]:
@@ -182,40 +177,68 @@ def _find_inputs(check: _Check) -> None:
         for ref in refs:
             if ref.name in check.models:
                 found[ref.name] = None
+            elif ref.name.count(".") == 2 and ref.name.split(".")[0] in check.settings.connections:
+                check.outside.setdefault(name, []).append(ref)
             else:
-                check.wrong(model, model.sql_line + ref.line - 1, f"there is no table {ref.name}{_near(ref.name, check.models)}")
+                check.wrong(model, model.sql_line + ref.line - 1, f"there is no table {ref.name}{_elsewhere(check, ref.name)}")
                 check.broken.add(name)
         check.inputs[name] = tuple(found)
+
+
+def _elsewhere(check: _Check, name: str) -> str:
+    if name.count(".") < 2:
+        return _near(name, check.models)
+    known = ", ".join(sorted(check.settings.connections)) or "none"
+    return f": {name} is connection.schema.table, and ondatra.toml declares no connection {name.split('.')[0]}; there are: {known}"
 
 
 def _sql_problems(check: _Check, model: Model, error: SqlProblems) -> None:
     check.broken.add(model.name)
     for line, message in error.problems:
-        check.wrong(model, model.sql_line + line - 1, message)
+        check.wrong(model, model.sql_line + line - 1, " ".join(message.split("\n")))     # DuckDB's hints stand on lines of their own
 
 
 # SQL and columns
 
 def _check_sql(check: _Check, model: Model) -> None:
-    if model.name in check.broken or any(i in check.broken or i not in check.columns for i in check.inputs[model.name]):
+    inputs = check.inputs[model.name]
+    if not _find_outside(check, model) or model.name in check.broken or any(i in check.broken or i not in check.columns for i in inputs):
         check.broken.add(model.name)
         return
+    tables = [*inputs, *(ref.name for ref in check.outside.get(model.name, ()))]
     try:
-        translated = translate(model.sql, dialect=model.dialect, tables={i: check.columns[i] for i in check.inputs[model.name]},
+        translated = translate(model.sql, dialect=model.dialect, tables={t: check.columns[t] for t in tables},
                                project_dir=check.folder, allow_paths=check.allow_paths)
+        check.translated[model.name] = translated
+        columns = translated.columns
+        if check.analyse is not None and (columns is None or check.analyse.deep):
+            analysed = check.analyse.columns(model.name, translated, check.columns)
+            columns = columns or analysed
     except SqlProblems as error:
         _sql_problems(check, model, error)
         return
-    check.translated[model.name] = translated
-    columns = translated.columns
-    if columns is None and check.analyse is not None:
-        columns = check.analyse(model.name, translated, check.columns)
     if columns is None:
         return                                  # Spark's dialect, and nobody to ask: what reads it is checked when it runs
     check.columns[model.name] = _with_scd2(model, columns)
     _check_columns(check, model, columns)
     if model.sink:
         _warn(check, model)
+
+
+def _find_outside(check: _Check, model: Model) -> bool:
+    """Whether the columns of all tables of connections that the model reads are known; without Spark they are not."""
+    known = True
+    for ref in check.outside.get(model.name, ()):
+        connection, line = check.settings.connections[ref.name.split(".")[0]], model.sql_line + ref.line - 1
+        if connection.missing:
+            check.wrong(model, line, f"the connection {connection.name} needs {' and '.join(connection.missing)}: set it in {connection.source}")
+        elif ref.name not in check.columns and check.analyse is not None:
+            try:
+                check.columns[ref.name] = check.analyse.outside(connection, ref.name)
+            except BuildError as error:
+                check.wrong(model, line, str(error))
+        known = known and ref.name in check.columns
+    return known
 
 
 def _with_scd2(model: Model, columns: tuple[Column, ...]) -> tuple[Column, ...]:
@@ -236,6 +259,9 @@ def _check_columns(check: _Check, model: Model, columns: Sequence[Column]) -> No
             check.wrong(model, model.sql_line, f"the column {c.name} begins with a reserved name ({', '.join(RESERVED)}): rename it")
         if model.kind == "scd2" and c.name.lower() in SCD2_COLUMNS:
             check.wrong(model, model.sql_line, f"the column {c.name} is reserved for kind scd2, which adds it: rename it")
+        if c.name.lower() == "_metadata" or "`" in c.name:
+            what = "has a backtick in its name" if "`" in c.name else "has a name that Spark uses itself"
+            check.wrong(model, model.sql_line, f"the column {c.name} {what}, which Delta tables cannot take: give it another with AS")
         if INTERVAL.search(c.duckdb_type):
             check.wrong(model, model.sql_line, f"the column {c.name} is an INTERVAL, which has no form at a destination: cast it, for example to VARCHAR")
     if len(names) < len(columns):

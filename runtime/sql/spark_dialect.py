@@ -45,7 +45,9 @@ def _parsed(sql: str) -> Any:
         statements = [s for s in sqlglot.parse(sql, read="spark") if s is not None]
     except SqlglotError as error:
         details = error.errors[0] if getattr(error, "errors", None) else {}
-        raise SqlProblems([(int(details.get("line") or 1), re.sub(r"\x1b\[[0-9;]*m", "", str(details.get("description") or error).splitlines()[0]))]) from None
+        message = re.sub(r"\x1b\[[0-9;]*m", "", str(details.get("description") or error).splitlines()[0])
+        near = f' at "{details["highlight"]}"' if details.get("highlight") else ""
+        raise SqlProblems([(int(details.get("line") or 1), message + near)]) from None
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         raise SqlProblems(
             [(1, f"a model is exactly one SELECT; {len(statements)} statements were found" if len(statements) != 1 else "a model is exactly one SELECT")]

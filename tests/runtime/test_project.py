@@ -169,6 +169,37 @@ def test_a_limit_without_order_by_is_a_warning_at_its_line(folder: Folder, sql: 
     assert warned(folder, sql=sql) == ([(line, "LIMIT without ORDER BY: which rows are sent is not stable")] if line else [])
 
 
+@pytest.mark.parametrize("name, words", [("_metadata", "a name that Spark uses itself"), ("a`b", "a backtick in its name")])
+def test_a_column_that_delta_cannot_take_is_refused_with_a_way_out(folder: Folder, name: str, words: str) -> None:
+    ((file, line, message),) = out(folder, sql=f'SELECT id, name AS "{name}"\nFROM staging.people')
+    assert (file, line) == ("models/sync/out.sql", 2) and f"the column {name} has {words}" in message and message.endswith("give it another with AS")
+
+
+@pytest.mark.parametrize("dialect, sql, line, words", [
+    ("duckdb", "SELECT 1 AS id;\nSELECT 2", 4, "2 statements were found"), ("spark", "SELECT 1 AS id;\nSELECT 2", 3, "2 statements were found"),
+    ("duckdb", "-- nothing", 3, "there is no SELECT"), ("duckdb", "SELECT 1 AS id\nFORM x", 4, 'at or near "FORM"'),
+    ("spark", "SELECT 1 AS id\nFORM x", 4, '"FORM"'), ("duckdb", "SELECT 1 AS id,\nnofunc(2) AS b", 4, "nofunc does not exist! Did you mean"),
+    ("duckdb", "SELECT id,\nnmae FROM staging.people", 4, '"nmae" not found'), ("duckdb", "INSERT INTO x VALUES (1)", 3, "exactly one SELECT"),
+    ("duckdb", "SELECT id FROM sync.bad", 3, "circle: sync.bad -> sync.bad"), ("spark", "SELECT id FROM sync.bad", 3, "in a circle: sync.bad -> sync.bad")])
+def test_wrong_sql_is_one_line_that_names_the_place(folder: Folder, dialect: str, sql: str, line: int, words: str) -> None:
+    folder.model("sync/bad", f"-- @dialect: {dialect}\n-- @sink: echo\n{sql}")
+    ((file, at, message),) = folder.problems()
+    assert (file, at) == ("models/sync/bad.sql", line) and words in message and "\n" not in message
+
+
+def test_what_reads_a_model_whose_types_only_spark_knows_is_no_problem(folder: Folder) -> None:
+    folder.model("mart/theirs", "-- @dialect: spark\nSELECT 1 AS id")
+    folder.model("mart/ours", "SELECT id FROM mart.theirs")
+    assert folder.problems() == []
+
+
+def test_warnings_are_told_beside_problems(folder: Folder) -> None:
+    assert out(folder, "-- @kind: append", sql="SELECT id, _none FROM staging.people LIMIT 1")
+    folder.model("sync/few", "-- @sink: echo\nSELECT id FROM staging.people LIMIT 1")
+    project, problems = check_project(folder.path, secrets=NONE)
+    assert [p.file for p in problems] == ["models/sync/out.sql"] and [w.file for w in project.warnings] == ["models/sync/few.sql"]
+
+
 def test_ondatra_toml_chooses_the_dialect_and_a_header_wins(folder: Folder) -> None:
     folder.write("ondatra.toml", 'dialect = "spark"\n')
     out(folder, "-- @dialect: duckdb", sql="SELECT 1 AS id")

@@ -7,6 +7,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from ondatra_web import projects
+from runtime import spark
+from runtime.analyse import WithSpark
 from runtime.errors import ConfigError
 
 
@@ -16,16 +18,18 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--workspace", default="default", metavar="SLUG")
         parser.add_argument("--json", action="store_true", help="print one object")
+        parser.add_argument("--deep", action="store_true", help="also ask Spark's analyser, and connections for their columns; reads no data")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            project, problems = projects.check(projects.workspace_of(options["workspace"]))
+            analyse = WithSpark(spark.isolated, deep=True) if options["deep"] else None
+            project, problems = projects.check(projects.workspace_of(options["workspace"]), analyse=analyse)
         except ConfigError as error:
             if options["json"]:
                 self.stdout.write(json.dumps({"status": "failed", "error": str(error), "problems": []}))
             self.stderr.write(str(error))
             raise SystemExit(2) from None
-        warnings = project.warnings if project else ()
+        warnings = project.warnings
         if options["json"]:
             self.stdout.write(json.dumps({"status": "failed" if problems else "ok", "problems": [vars(p) for p in problems],
                                           "warnings": [vars(p) for p in warnings]}, ensure_ascii=False))
@@ -34,6 +38,5 @@ class Command(BaseCommand):
                 self.stdout.write(str(problem))
             for warning in warnings:
                 self.stdout.write(f"{warning} (warning)")
-            models = len(project.models) if project else 0
-            self.stdout.write(f"{len(problems)} problem(s)" if problems else f"{models} model(s) are fine")
+            self.stdout.write(f"{len(problems)} problem(s)" if problems else f"{len(project.models)} model(s) are fine")
         raise SystemExit(2 if problems else 0)

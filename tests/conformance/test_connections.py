@@ -1,0 +1,85 @@
+"""Tables of a real PostgreSQL as sources: `connection.schema.table`, declared in ondatra.toml, secrets by environment only."""
+import psycopg
+import pytest
+from services import postgres
+
+PASSWORD = "pg-Zx81-only-here"
+TOML = """
+[connections.shop]
+type = "jdbc"
+url = "jdbc:postgresql://{host}/postgres"
+user = "app"
+password = {{ env = "SHOP_PASSWORD" }}
+properties = {{ ApplicationName = "ondatra" }}
+"""
+MODEL = """
+    -- @kind: merge
+    -- @unique_key: id
+    -- @on_missing: delete
+    -- @sink: echo
+    SELECT id, upper(name) AS name, born, at, seen, paid, ok, tag, doc
+    FROM shop.crm.people
+    WHERE name > 'B'
+    """
+
+
+@pytest.fixture(scope="module")
+def shop():
+    with postgres() as url, psycopg.connect(url, autocommit=True) as con:
+        con.execute(f"ALTER USER app PASSWORD '{PASSWORD}'")
+        con.execute("CREATE SCHEMA crm")
+        con.execute("CREATE TABLE crm.people (id bigint, name text, born date, at timestamp, seen timestamptz, paid numeric(10, 2), ok boolean, tag uuid, doc jsonb)")
+        con.execute("INSERT INTO crm.people VALUES (1, 'Ada', NULL, NULL, NULL, 1, true, NULL, NULL), (2, 'bob', '2026-01-15', '2026-01-15 08:09:10',"
+                    " '2026-01-15 08:09:10+02', 12.30, false, '00000000-0000-0000-0000-000000000001', '{\"a\": 1}'), (3, 'Zoë', NULL, NULL, NULL, NULL, NULL, NULL, NULL)")
+        yield con, url.split("@")[1].split("/")[0]
+
+
+def begin(case, shop):
+    case.echo()
+    case.setenv("SHOP_PASSWORD", PASSWORD)
+    case.write("ondatra.toml", TOML.format(host=shop[1]))
+    case.model("sync/people", MODEL)
+
+
+def test_only_what_changed_over_there_is_sent(case, shop):
+    begin(case, shop)
+    first = case.run()
+    assert first.exit == 0, first
+    two, three = case.sent()
+    assert {k: v for k, v in two.items() if not k.startswith("__")} == {
+        "id": 2, "name": "BOB", "born": "2026-01-15", "at": "2026-01-15T08:09:10", "seen": "2026-01-15T06:09:10Z", "paid": 12.3, "ok": False,
+        "tag": "00000000-0000-0000-0000-000000000001", "doc": '{"a": 1}'}
+    assert (three["name"], three["paid"]) == ("ZOË", None)
+    assert case.run().exit == 0 and case.sent() == []
+    shop[0].execute("UPDATE crm.people SET paid = 13 WHERE id = 2")
+    shop[0].execute("DELETE FROM crm.people WHERE id = 3")
+    assert case.run().exit == 0
+    assert case.changes("id", "paid") == [("delete", 3, None), ("update_preimage", 2, 12.3), ("update_postimage", 2, 13.0)]
+    assert PASSWORD not in first.text + str(case.metadata("sync.people"))
+
+
+def test_sparks_dialect_reads_it_too_and_what_reads_that_is_checked(case, shop):
+    begin(case, shop)
+    case.delete("models/sync/people.sql")
+    case.model("mart/people", "-- @dialect: spark\nSELECT p.id, p.name FROM shop.crm.people p WHERE p.id = 1")
+    case.model("sync/names", "-- @sink: echo\nSELECT name FROM mart.people")
+    assert case.check().exit == 0
+    assert case.run().exit == 0 and case.changes("name") == [("insert", "Ada")]
+
+
+def test_whatever_is_wrong_over_there_names_the_line_and_never_the_password(case, shop):
+    begin(case, shop)
+    case.model("mart/gone", "SELECT id\nFROM shop.crm.poeple")
+    case.model("mart/other", "SELECT id FROM store.crm.people")
+    assert "no connection store; there are: shop" in case.check().problem("models/mart/other.sql", 1)
+    case.delete("models/mart/other.sql")
+    assert case.check().exit == 0                                   # nothing was asked
+    ran = case.run()
+    assert ran.exit == 2 and 'relation "crm.poeple" does not exist' in ran.problem("models/mart/gone.sql", 2)
+    case.delete("models/mart/gone.sql")
+    case.setenv("SHOP_PASSWORD", "wrong-password-77")
+    ran = case.run()
+    assert ran.exit == 2 and "password authentication failed" in ran.problem("models/sync/people.sql", 6) and "wrong-password-77" not in ran.text
+    case.setenv("SHOP_PASSWORD", None)
+    assert "needs SHOP_PASSWORD: set it in the environment" in case.check().problem("models/sync/people.sql", 6)
+    assert not case.dest.calls

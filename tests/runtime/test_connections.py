@@ -1,0 +1,47 @@
+"""ondatra.toml: each thing that is wrong, at its line; nothing that could be a secret is shown."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from runtime import connections, secrets
+from runtime.secrets import Secrets
+
+SET = Secrets({"KEY": "k-123456", "PW": "p-123456"}, "the environment")
+JDBC = '[connections.shop]\ntype = "jdbc"\nurl = "jdbc:postgresql://db:5432/shop"\npassword = { env = "PW" }\n'
+S3 = '[connections.lake]\ntype = "s3"\nurl = "s3://bucket/prefix"\naccess_key = { env = "KEY" }\nsecret_key = { env = "PW" }\n'
+
+
+def read(tmp_path: Path, text: str, known: Secrets = SET) -> tuple[connections.Settings, list[tuple[int, str]]]:
+    (tmp_path / "ondatra.toml").write_text(text)
+    settings, problems = connections.read(tmp_path, known)
+    return settings, [(p.line, p.message) for p in problems]
+
+
+def test_connections_hold_their_secrets_and_show_none(tmp_path: Path) -> None:
+    settings, problems = read(tmp_path, 'dialect = "spark"\n' + JDBC + S3)
+    shop = settings.connections["shop"]
+    assert (problems, settings.dialect, sorted(settings.connections), shop.told["password"]) == ([], "spark", ["lake", "shop"], "p-123456")
+    assert "123456" not in repr(settings) and shop.scrub("FATAL: p-123456 is wrong") == "FATAL: *** is wrong"
+
+
+def test_a_secret_that_is_not_set_is_named(tmp_path: Path) -> None:
+    settings, problems = read(tmp_path, JDBC, secrets.from_environment({}))
+    assert (problems, settings.connections["shop"].missing) == ([], ("PW",))
+
+
+@pytest.mark.parametrize("text, line, words", [
+    ("colour = 1", 1, "'colour' is no key"), ('\ndialect = "mysql"', 2, "duckdb or spark; found 'mysql'"), ("\nconnections = 1", 2, "[connections.shop]"),
+    ('[connections.shop]\ntype = "ftp"', 2, "jdbc or s3; found 'ftp'"), (JDBC + 'colour = "red"', 5, "'colour' is no key of type jdbc"),
+    (JDBC.replace("shop]", "delta]"), 1, "no word that SQL uses"), (JDBC.replace("shop]", "Shop]"), 1, "lower-case"),
+    (JDBC.replace('{ env = "PW" }', '"hunter2"'), 4, 'write password = { env = "NAME" }'), (JDBC.replace("env =", "file ="), 4, 'password: { env = "NAME" }'),
+    (JDBC.replace("db:5432", "app:hunter2@db"), 3, "without user, password or parameters"),
+    (JDBC.replace("/shop", "/shop?socketFactory=hunter2"), 3, "without user, password or parameters"),
+    (JDBC.replace("jdbc:postgresql://db:5432/shop", "jdbc:derby:hunter2;create=true"), 3, "databases: postgresql, mysql"),
+    (JDBC + "properties = { socketFactory = 'hunter2' }", 5, "socketFactory is not allowed"), (JDBC + "fetch_size = 0", 5, "positive number of rows"),
+    (S3.replace("s3://", "file://"), 3, "s3://bucket or"), (S3.replace("prefix", "../hunter2"), 3, "s3://bucket or"),
+    (S3.replace('access_key = { env = "KEY" }\n', ""), 1, "own credentials are not used"), (S3 + 'format = "xml"', 6, "parquet or delta; found 'xml'")])
+def test_what_is_wrong_has_its_line_and_says_what_is_expected(tmp_path: Path, text: str, line: int, words: str) -> None:
+    _, problems = read(tmp_path, text)
+    assert len(problems) == 1 and problems[0][0] == line and words in problems[0][1] and "hunter2" not in problems[0][1]
