@@ -31,9 +31,10 @@ def open_table(spark: SparkSession, connection: Connection, name: str) -> DataFr
 
 def explained(connection: Connection, error: BaseException) -> str:
     """The other side's words in one line, without secrets, with a way out where one is known."""
-    text = str(getattr(error, "desc", None) or error)
+    text = f"{error}\n{getattr(error, '_stackTrace', '')}"      # causes stand in the trace only
     cause = re.findall(r"(?:SQL\w*|ClassNotFound|FileNotFound|AccessDenied)Exception: (.+)", text)
     line = (cause[-1] if cause else next((t for t in text.splitlines() if t.strip()), type(error).__name__)).strip()
+    line = re.sub(r"^\[[A-Z0-9_.]+\]\s*|\s*SQLSTATE: \w+$", "", line)
     way_out = next((f" ({way}: {JARS})" for mark, way in WAYS_OUT.items() if mark in text), "")
     return connection.scrub(line)[:500] + way_out
 

@@ -1,7 +1,10 @@
-"""Tables of a real PostgreSQL as sources: `connection.schema.table`, declared in ondatra.toml, secrets by environment only."""
+"""Tables of a real PostgreSQL and folders of a real S3 server as sources: `connection.schema.table` of ondatra.toml, secrets by environment only."""
+import boto3
 import psycopg
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from services import postgres
+from services import BUCKET, postgres
 
 PASSWORD = "pg-Zx81-only-here"
 TOML = """
@@ -17,7 +20,7 @@ MODEL = """
     -- @unique_key: id
     -- @on_missing: delete
     -- @sink: echo
-    SELECT id, upper(name) AS name, born, at, seen, paid, ok, tag, doc
+    SELECT id, upper(name) AS name, born, "at", seen, paid, ok, tag, doc
     FROM shop.crm.people
     WHERE name > 'B'
     """
@@ -80,6 +83,35 @@ def test_whatever_is_wrong_over_there_names_the_line_and_never_the_password(case
     case.setenv("SHOP_PASSWORD", "wrong-password-77")
     ran = case.run()
     assert ran.exit == 2 and "password authentication failed" in ran.problem("models/sync/people.sql", 6) and "wrong-password-77" not in ran.text
+    case.write("ondatra.toml", TOML.format(host="127.0.0.1:1"))
+    assert "127.0.0.1:1 refused" in case.run().problem("models/sync/people.sql", 6)
     case.setenv("SHOP_PASSWORD", None)
     assert "needs SHOP_PASSWORD: set it in the environment" in case.check().problem("models/sync/people.sql", 6)
     assert not case.dest.calls
+
+
+def put(s3, key, **columns):
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns), sink)
+    client = boto3.client("s3", endpoint_url=s3.endpoint, aws_access_key_id="devkey", aws_secret_access_key="devsecret123", region_name="us-east-1")
+    client.put_object(Bucket=BUCKET, Key=key, Body=sink.getvalue().to_pybytes())
+
+
+def test_folders_of_an_object_store_are_tables_too_each_connection_with_its_own_keys(case, s3):
+    case.echo()
+    lines = [f'[connections.{name}]\ntype = "s3"\nurl = "s3://{BUCKET}/export"\nendpoint = "{s3.endpoint}"\n'
+             f'access_key = {{ env = "{name.upper()}_KEY" }}\nsecret_key = {{ env = "{name.upper()}_SECRET" }}\n' for name in ("events", "other")]
+    case.write("ondatra.toml", "".join(lines))
+    for name, value in {"EVENTS_KEY": "devkey", "EVENTS_SECRET": "devsecret123", "OTHER_KEY": "devkey", "OTHER_SECRET": "wrong-secret-55"}.items():
+        case.setenv(name, value)
+    put(s3, "export/web/clicks/a.parquet", id=[1, 2], page=["/", "/ü"])
+    case.model("sync/clicks", "-- @kind: merge\n-- @unique_key: id\n-- @sink: echo\nSELECT id, page FROM events.web.clicks")
+    first = case.run()
+    assert first.exit == 0 and sorted(case.changes("id", "page")) == [("insert", 1, "/"), ("insert", 2, "/ü")], first
+    put(s3, "export/web/clicks/b.parquet", id=[3], page=["/new"])
+    assert case.run().exit == 0 and case.changes("id", "page") == [("insert", 3, "/new")]
+    case.model("mart/gone", "SELECT id\nFROM events.web.clocks")
+    case.model("mart/theirs", "SELECT id\nFROM other.web.clicks")
+    ran = case.run()
+    assert ran.exit == 2 and "clocks" in ran.problem("models/mart/gone.sql", 2) and "wrong-secret-55" not in ran.text
+    assert "events" not in ran.problem("models/mart/theirs.sql", 2)     # its own key was tried, not that of the other connection to this bucket

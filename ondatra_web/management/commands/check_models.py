@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
 from ondatra_web import projects
@@ -14,6 +15,7 @@ from runtime.errors import ConfigError
 
 class Command(BaseCommand):
     help = "Checks models and push functions; starts no destination and touches no data."
+    requires_system_checks: list[str] = []          # they would load every page
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--workspace", default="default", metavar="SLUG")
@@ -22,7 +24,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            analyse = WithSpark(spark.isolated, deep=True) if options["deep"] else None
+            analyse = WithSpark(lambda: spark.isolated(settings.ONDATRA), deep=True) if options["deep"] else None
             project, problems = projects.check(projects.workspace_of(options["workspace"]), analyse=analyse)
         except ConfigError as error:
             if options["json"]:
