@@ -1,9 +1,12 @@
 """Records as CSV, JSON, JSON lines or Parquet: file after file, a batch at a time, however many there are."""
 from __future__ import annotations
 
+import contextlib
 import io
+import queue
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import BinaryIO, Literal, get_args
+from typing import Any, BinaryIO, Literal, get_args
 
 import duckdb
 import pyarrow as pa
@@ -35,7 +38,7 @@ def export(files: Sequence[FileRef], filter: Filter | None, format: Format, sink
         raise ConfigError(f"there is no format {format!r}; there are: {', '.join(FORMATS)}")
     chosen = filter or Filter()
     missed: list[str] = []
-    batches = selected(files, chosen, _expressions(format), most, problems=missed)
+    batches = _ahead(selected(files, chosen, _expressions(format), most, problems=missed))
     writer = {"csv": _csv, "json": _json, "jsonl": _json_lines, "parquet": _parquet}[format]
     if format == "csv" and bom:
         sink.write(_BOM)
@@ -82,6 +85,36 @@ def _batches(one: duck.Cursor, sql: str, bound: Mapping[str, object], file: File
             yield batch
     except (duckdb.Error, pa.ArrowException, OSError) as error:     # the reader raises DuckDB's errors as Arrow's
         missed.append(f"{duck.unreadable(file.name, error)}; {rows:,} rows before that were taken")
+
+
+def _ahead(batches: Iterator[pa.RecordBatch], most: int = 2) -> Iterator[pa.RecordBatch]:
+    """The same batches; a thread reads at most so many while earlier ones are written."""
+    ready: queue.Queue[Any] = queue.Queue(most)
+    over = threading.Event()
+
+    def read() -> None:
+        end: Any = None
+        try:
+            for batch in batches:
+                ready.put(batch)
+                if over.is_set():
+                    return
+        except BaseException as error:
+            end = error
+        ready.put(end)
+
+    reader = threading.Thread(target=read, name="export", daemon=True)
+    reader.start()
+    try:
+        while isinstance(found := ready.get(), pa.RecordBatch):
+            yield found
+        if found is not None:
+            raise found
+    finally:
+        over.set()
+        while reader.is_alive():                # whoever stops in the middle lets the reader end too
+            with contextlib.suppress(queue.Empty):
+                ready.get(timeout=0.05)
 
 
 def _left_out(missed: Sequence[str]) -> str:
