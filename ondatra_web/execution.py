@@ -13,14 +13,14 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from ondatra_web import facts, limits, outbox, projects, records, renames, resending, retries, stores
+from ondatra_web import facts, limits, outbox, pending, projects, records, renames, resending, retries, stores
 from ondatra_web.dry_runs import DryLedger
 from ondatra_web.ledger import DatabaseLedger, set_step
-from ondatra_web.models import Answer, Delivery, ModelState, Run, Sync, Workspace
+from ondatra_web.models import Delivery, ModelState, Run, Sync, Workspace
 from runtime import deliver, faults, pipeline, spark, tracking
 from runtime.analyse import WithSpark
 from runtime.deliver import DeliveryRun
-from runtime.errors import Cancelled, ConfigError, LeaseLost, OndatraError
+from runtime.errors import Cancelled, ConfigError, LeaseLost
 from runtime.masks import Masker
 from runtime.model import Column
 from runtime.project import Project
@@ -99,7 +99,7 @@ def _save_syncs(workspace: Workspace, project: Project, *, whole: bool) -> None:
 def run_line(walk: Walk, options: Mapping[str, Any], *, trigger: str, given: Mapping[str, Run] | None = None) -> None:
     """Plans, builds and stages every model of the walk. Raises ConfigError while too many records wait for their store."""
     if not options.get("dry_run"):
-        write_pending(walk)
+        pending.write(walk.workspace)
         stores.refuse_if_full(walk.workspace.organization_id)
     kind = DryLedger if options.get("dry_run") else DatabaseLedger
     ledger = kind(walk.workspace, walk.pushes, options=options, trigger=trigger, given=given,
@@ -292,37 +292,6 @@ def close_dead(walk: Walk, run: Run) -> None:
         Run.objects.filter(pk=run.pk, status__in=Run.ACTIVE).update(
             status=Run.Status.CANCELLED if run.status == Run.Status.CANCELING else Run.Status.FAILED, error=run.error or "worker died",
             tracking=run.tracking or "written", ended_at=timezone.now(), owner=None)
-
-
-def write_pending(walk: Walk) -> int:
-    """Writes the files of deliveries that ended while their store was down, store by store; how many it wrote. What still cannot be written waits on."""
-    waiting = (Delivery.objects.filter(run__sync__workspace=walk.workspace, run__sync__name__in=walk.pushes, status=Delivery.Status.SEALED,
-                                       counts__has_key="succeeded").select_related("run__sync", "run__bucket__organization", "chunk").order_by("pk"))
-    written, down = 0, set()
-    for delivery in waiting:
-        place = delivery.run.store_url, delivery.run.bucket_id
-        if place in down:
-            continue
-        try:
-            _write_pending(walk, delivery)
-        except OndatraError as error:
-            log.warning("the record files of run %s still wait: %s", delivery.run_id, error)
-            down.add(place)
-        else:
-            written += 1
-    return written
-
-
-def _write_pending(walk: Walk, delivery: Delivery) -> None:
-    files = deliver.write_pending(outbox.claim_of(delivery), delivery_run(walk, delivery.run), outbox.DatabaseOutbox())
-    with transaction.atomic():
-        Run.objects.select_for_update().get(pk=delivery.run_id)
-        if not Delivery.objects.filter(pk=delivery.pk, status=Delivery.Status.SEALED).update(status=Delivery.Status.CLOSED):
-            return                              # another process wrote the same files
-        outbox.record_files(delivery.run_id, delivery.pk, files)
-        Answer.objects.filter(delivery=delivery).delete()
-        if not Delivery.objects.filter(run=delivery.run_id, status=Delivery.Status.SEALED).exists():
-            Run.objects.filter(pk=delivery.run_id).update(tracking="written")
 
 
 # what a run came to

@@ -139,8 +139,8 @@ class DatabaseOutbox:
         return Run.objects.values_list("failed_in_row", flat=True).get(pk=run_id)
 
     @patiently
-    def seal(self, claim: Claim, digest: str) -> None:
-        if not self._held(claim).update(status=Delivery.Status.SEALED, digest=digest):
+    def seal(self, claim: Claim, digest: str, rules: dict[str, Any]) -> None:
+        if not self._held(claim).update(status=Delivery.Status.SEALED, digest=digest, sealed=rules):
             raise self._lost(claim)
 
     def reserve(self, claim: Claim) -> Callable[[str], int]:

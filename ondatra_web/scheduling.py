@@ -7,7 +7,7 @@ import logging
 from django.conf import settings
 from django.utils import timezone
 
-from ondatra_web import actions, execution, exporting, facts, queue, records, retention, sync_log, workers
+from ondatra_web import actions, exporting, facts, pending, queue, records, retention, staged, sync_log, workers
 from ondatra_web.ledger import is_alive
 from ondatra_web.models import Organization, Run, Sync, Worker, Workspace
 from runtime import schedules
@@ -40,6 +40,7 @@ def round() -> None:
     write_waiting_files()
     retention.expire()
     if timezone.now() - _facts_written[0] > FACTS_EVERY:
+        staged.remove_old()
         write_facts()
         write_sync_log()
 
@@ -110,7 +111,7 @@ def write_waiting_files() -> None:
             continue
         _files_again[workspace.pk] = timezone.now() + FILES_AGAIN
         try:
-            execution.write_pending(execution.prepare(workspace))
+            pending.write(workspace)
         except OndatraError as error:
             log.warning("record files of workspace %s still wait: %s", workspace.slug, error)
 

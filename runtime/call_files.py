@@ -34,18 +34,21 @@ def folder_of(info: RunInfo) -> str:
     return f"api_calls/{info.organization_id}/{info.sync_id}/{info.run_id}"
 
 
-def write_calls(store: Store, info: RunInfo, chunk_id: int, calls: Sequence[ApiCall], masker: Masker, *,
-                rows: Sequence[Mapping[str, Any] | None] = (), batch_numbers: Sequence[int] = ()) -> tuple[str, int]:
-    """The file's URL and how many calls it holds. `rows` and `batch_numbers` say what each call was about, so that masked
-    values are removed. A file that a dead process left is kept, and another one written beside it."""
+def to_parquet(calls: Sequence[ApiCall]) -> bytes:
+    """The file of some calls, in the order in which they were made; masked values should be gone by now."""
     data = io.BytesIO()
-    pq.write_table(calls_table(masked(calls, masker, rows, batch_numbers)), data, compression="zstd")
-    part = 0
+    pq.write_table(calls_table(calls), data, compression="zstd")
+    return data.getvalue()
+
+
+def put(store: Store, info: RunInfo, chunk_id: int, data: bytes) -> tuple[str, int]:
+    """The new file's URL and how many calls it holds. A file that a dead process left is kept, and another one written beside it."""
+    calls, part = pq.read_metadata(io.BytesIO(data)).num_rows, 0
     while True:
         path = f"{folder_of(info)}/{chunk_id}{f'-{part}' if part else ''}.parquet"
         try:
-            store.put_new(path, data.getvalue())
-            return store.url_of(path), len(calls)
+            store.put_new(path, data)
+            return store.url_of(path), calls
         except AlreadyThere:
             part += 1
 

@@ -87,6 +87,13 @@ def remove(url: str) -> None:
         place.delete_dir(path)
 
 
+def list_folders(url: str) -> list[str]:
+    """The names of the folders in a folder; none where it is not there."""
+    place, path = open_place(url)
+    found = place.get_file_info(fs.FileSelector(path, recursive=False, allow_not_found=True))
+    return sorted(f.base_name for f in found if f.type == fs.FileType.Directory)
+
+
 def list_files(url: str) -> list[str]:
     """The URLs of the parquet files below a folder, in the order of their names."""
     place, path = open_place(url)
@@ -115,6 +122,23 @@ def read_columns(url: str, names: Sequence[str]) -> pa.Table:
     place, path = open_place(url)
     with place.open_input_file(path) as source:
         return pq.ParquetFile(source).read(columns=list(names))
+
+
+def keep_calls(url: str, delivery_id: int, data: bytes) -> None:
+    """Keeps the requests of a delivery beside its chunk file while the store is down. Raises OSError."""
+    place, path = open_place(f"{url}.calls-{delivery_id}")
+    with place.open_output_stream(path) as sink:
+        sink.write(data)
+
+
+def kept_calls(url: str, delivery_id: int) -> bytes:
+    """What was kept; empty where nothing was."""
+    place, path = open_place(f"{url}.calls-{delivery_id}")
+    try:
+        with place.open_input_file(path) as source:
+            return bytes(source.read())
+    except FileNotFoundError:
+        return b""
 
 
 def read_schema(url: str) -> pa.Schema:

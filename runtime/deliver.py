@@ -2,23 +2,25 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from runtime import answers as codes
-from runtime import faults, states, tracking
+from runtime import call_files, chunk_files, faults, states, tracking, values
+from runtime.answers import Answers
 from runtime.errors import StoreError
 from runtime.outbox import Claim, Closing, Outbox, RecordCounts
-from runtime.push import Outcome
+from runtime.record_rows import RunInfo, rules_of
 from runtime.recorder import Recorder
 from runtime.sending import DeliveryRun, Progress, Sending
+from runtime.store import Store
 from runtime.supervise import supervised
 
-__all__ = ["DeliveryRun", "Progress", "close_dead", "deliver", "write_pending"]
+__all__ = ["DeliveryRun", "Progress", "Written", "close_dead", "deliver", "write_pending"]
 
 
 def deliver(claim: Claim, run: DeliveryRun, outbox: Outbox) -> Progress:
@@ -31,9 +33,21 @@ def close_dead(claim: Claim, run: DeliveryRun, outbox: Outbox) -> None:
     _Delivery(claim, run, outbox).close()
 
 
-def write_pending(claim: Claim, run: DeliveryRun, outbox: Outbox) -> Sequence[tracking.WrittenFile]:
-    """The record files of a delivery that ended while the store was down. Raises StoreError."""
-    return _Delivery(claim, run, outbox).write_files()
+def write_pending(claim: Claim, info: RunInfo, store: Store, outbox: Outbox) -> Written:
+    """The files of a delivery that ended while the store was down. Raises StoreError while it still is."""
+    table = chunk_files.read_chunk(claim.url, claim.selected)
+    made = values.to_rows(table, claim.columns)
+    files = _write_records(claim, table, Answers(table.num_rows, claim.answered), lambda index: [made[i] for i in index], info, store, outbox)
+    kept = chunk_files.kept_calls(claim.url, claim.delivery_id)
+    return Written(files, call_files.put(store, info, claim.chunk_id, kept) if kept else None)
+
+
+@dataclass(frozen=True)
+class Written:
+    """Record files, and the URL of the file of requests with how many it holds."""
+
+    files: Sequence[tracking.WrittenFile] = ()
+    calls_file: tuple[str, int] | None = None
 
 
 class _Delivery(Sending):
@@ -55,26 +69,35 @@ class _Delivery(Sending):
         runs_failed = self._give_up()
         digest = self.claim.sealed_digest or self._digest()
         if not self.claim.sealed_digest:
-            self.outbox.seal(self.claim, digest)
+            self.outbox.seal(self.claim, digest, rules_of(self.run.info))
             faults.point("after_seal")
         closing = Closing(states=self._new_states(), runs_failed=runs_failed, counts=self._counts(), log=self.log,
                           push_ms=int(self.push_seconds * 1000), http_ms=int(self.http_seconds * 1000))
         try:
-            closing = replace(closing, **self._write(digest))
+            written = self._write(digest)
+            closing = replace(closing, files=written.files, calls_file=written.calls_file)
         except StoreError as error:             # never the end of a delivery: the answers stay until the store is back
-            closing = replace(closing, files_pending=True, log=[*self.log, ("warning", f"the record files wait: {error}")])
+            closing = replace(closing, files_pending=True, log=[*self.log, ("warning", f"the record files wait: {error}"), *self._keep_calls()])
         faults.point("after_files")
         self.outbox.close(self.claim, closing)
 
-    def _write(self, digest: str) -> dict[str, Any]:
-        files = self._write_records(digest)         # first: requests whose file no database row names would never be shown
-        calls_file = tracking.write_calls(self.run.store, self.run.info, self.claim.chunk_id, self.calls, self.run.masker,
-                                          rows=self.rows, batch_numbers=self.answers.call.tolist()) if self.calls else None
-        return {"files": files, "calls_file": calls_file}
+    def _write(self, digest: str) -> Written:
+        claim = replace(self.claim, sealed_digest=digest)
+        # records first: requests whose file no database row names would never be shown
+        files = _write_records(claim, self.table, self.answers, self._rows, self.run.info, self.run.store, self.outbox)
+        return Written(files, call_files.put(self.run.store, self.run.info, self.claim.chunk_id, self._calls()) if self.calls else None)
 
-    def write_files(self) -> Sequence[tracking.WrittenFile]:
-        """The record files of a sealed delivery whose store was down; raises StoreError while it still is."""
-        return self._write_records(self.claim.sealed_digest)
+    def _calls(self) -> bytes:
+        return call_files.to_parquet(call_files.masked(self.calls, self.run.masker, self.rows, self.answers.call.tolist()))
+
+    def _keep_calls(self) -> Sequence[tuple[str, str]]:
+        """Keeps the requests beside the chunk until the store is back; a log line where that fails too."""
+        try:
+            if self.calls:
+                chunk_files.keep_calls(self.claim.url, self.claim.delivery_id, self._calls())
+        except OSError as error:
+            return [("warning", f"{len(self.calls):,} requests are not kept, because the staging area is down too: {error}")]
+        return ()
 
     def _give_up(self) -> np.ndarray[Any, Any] | None:
         """Counts the runs in which each row ended in error; from `give_up_after` on it becomes a reject."""
@@ -100,19 +123,6 @@ class _Delivery(Sending):
         said.update(repr(sorted(a.messages.items())).encode())
         return said.hexdigest()
 
-    def _write_records(self, digest: str) -> Sequence[tracking.WrittenFile]:
-        index = np.flatnonzero(self.answers.answered() & (self.answers.codes != codes.JOB))
-        if not len(index):
-            return ()
-        picked = self.table.take(pa.array(index)) if len(index) < self.n else self.table
-        a = self.answers
-        batch = tracking.RecordBatch(
-            rows=self._rows(index), records=picked.column("__ondatra_record").to_pylist(), keys=picked.column("__ondatra_key").to_pylist(),
-            outcomes=[Outcome(codes.OUTCOMES[c], a.messages.get(int(i)), c != codes.UNKNOWN) for i, c in zip(index, a.codes[index], strict=True)],
-            attempts=a.attempt[index].tolist(), batch_numbers=a.call[index].tolist(),
-            started=a.started[index].tolist(), ended=a.ended[index].tolist(), digest=digest, chunk_id=self.claim.chunk_id)
-        return tracking.write(self.run.store, self.run.info, batch, self.outbox.reserve(self.claim))
-
     def _new_states(self) -> np.ndarray[Any, Any]:
         worst = self.answers.worst_of_units(self.starts)
         mine = self.states.copy()
@@ -130,3 +140,23 @@ class _Delivery(Sending):
         companions = np.isin(self.answers.codes[~record], (codes.ERROR, codes.UNKNOWN))
         return RecordCounts(succeeded=tally["k"] + tally["w"], warned=tally["w"], rejected=tally["r"],
                             retrying=tally["e"] + tally["u"] + tally["j"] + lost, not_tried=tally["-"] - lost, companions_due=int(companions.sum()))
+
+
+def _write_records(claim: Claim, table: pa.Table, answers: Answers, rows: Callable[[np.ndarray[Any, Any]], Sequence[dict[str, Any]]], info: RunInfo,
+                   store: Store, outbox: Outbox) -> Sequence[tracking.WrittenFile]:
+    """The record files of a sealed delivery; `rows` gives those of some indexes as push() got them. Raises StoreError."""
+    index = np.flatnonzero(answers.answered() & (answers.codes != codes.JOB))
+    if not len(index):
+        return ()
+    picked = table.take(pa.array(index)) if len(index) < table.num_rows else table
+    batch = tracking.RecordBatch(
+        rows=rows(index), records=picked.column("__ondatra_record").to_pylist(), keys=picked.column("__ondatra_key").to_pylist(),
+        outcomes=[codes.OUTCOMES[code] for code in answers.codes[index].tolist()], attempts=answers.attempt[index],
+        batch_numbers=answers.call[index], started=answers.started[index], ended=answers.ended[index], digest=claim.sealed_digest,
+        chunk_id=claim.chunk_id, messages=_at(answers.messages, index))
+    return tracking.write(store, info, batch, outbox.reserve(claim))
+
+
+def _at(messages: Mapping[int, str], index: np.ndarray[Any, Any]) -> Mapping[int, str]:
+    """The messages by their place among the picked rows."""
+    return {place: said for place, i in enumerate(index.tolist()) if (said := messages.get(i))} if messages else {}

@@ -85,8 +85,8 @@ class Outbox(Protocol):
     def failed_in_row(self, run_id: int) -> int:
         """Failed calls of the run since the last good one, over all its workers."""
 
-    def seal(self, claim: Claim, digest: str) -> None:
-        """Freezes the answers of the claim."""
+    def seal(self, claim: Claim, digest: str, rules: dict[str, Any]) -> None:
+        """Freezes the answers of the claim, with what their files follow (`record_rows.rules_of`)."""
 
     def reserve(self, claim: Claim) -> Callable[[str], int]:
         """Gives the next free file number of a batch type."""

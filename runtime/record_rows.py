@@ -2,20 +2,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from operator import itemgetter
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import orjson
 import pyarrow as pa
 
 from runtime.masks import Masker
-from runtime.model import Column, Kind, Model
+from runtime.model import Column, Kind, Mask, Model
 
+Numbers = Sequence[int] | np.ndarray[Any, Any]
 MOMENT = pa.timestamp("us", tz="UTC")
 SCHEMA = pa.schema([
     ("identifier", pa.string()), ("record_payload", pa.string()), ("operation", pa.string()), ("status", pa.string()),
@@ -27,15 +29,6 @@ KEYED = ("merge", "tracked", "scd2")
 STATUSES = {"ok": "succeeded", "warn": "succeeded", "error": "rejected", "reject": "rejected"}
 OPERATIONS: dict[Kind, str] = {"merge": "upsert", "tracked": "upsert", "append": "append", "table": "mirror", "partition": "mirror", "scd2": "append"}
 _ROWID, _CHANGE, _HASH = "__ondatra_rowid", "__ondatra_change_type", "_content_hash"
-
-
-class OutcomeLike(Protocol):
-    """A row's answer, as `runtime.push.Outcome` has it."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def message(self) -> str | None: ...
 
 
 @dataclass(frozen=True)
@@ -73,18 +66,35 @@ class RunInfo:
 
 @dataclass(frozen=True)
 class RecordBatch:
-    """The rows of one chunk that push() answered, in delivery order, with their answers; lists of equal length."""
+    """The rows of one chunk that push() answered, in delivery order, with their answers; sequences of equal length but for `messages`."""
 
     rows: Sequence[dict[str, Any]]
     records: Sequence[bool]                     # false: an old image that only accompanies
     keys: Sequence[str | None]
-    outcomes: Sequence[OutcomeLike]
-    attempts: Sequence[int]
-    batch_numbers: Sequence[int]
-    started: Sequence[int]                      # microseconds since 1970 UTC
-    ended: Sequence[int]
+    outcomes: Sequence[str]                     # ok, warn, error, reject
+    attempts: Numbers
+    batch_numbers: Numbers
+    started: Numbers                            # microseconds since 1970 UTC
+    ended: Numbers
     digest: str
     chunk_id: int
+    messages: Mapping[int, str] = field(default_factory=dict)       # position -> what its answer said
+
+
+def rules_of(info: RunInfo) -> dict[str, Any]:
+    """What the record files of a delivery follow, as JSON: kept at its seal, so that files that wait do not need the model any more."""
+    m, p = info.model, info.places
+    return {"kind": info.kind, "name": m.name, "key": list(m.key), "identifier": m.identifier, "masks": [[mask.column, mask.how] for mask in m.masks],
+            "places": {**vars(p), "started_at": p.started_at.isoformat() if p.started_at else None}}
+
+
+def by_rules(rules: Mapping[str, Any], *, organization_id: int, sync_id: int, run_id: int, columns: Sequence[Column], mask_key: str) -> RunInfo:
+    """The other way round."""
+    masks = tuple(Mask(column, how) for column, how in rules["masks"])
+    model = Model(rules["name"], "", Path(), "", 1, kind=rules["kind"], key=tuple(rules["key"]), identifier=rules["identifier"], masks=masks)
+    moment = rules["places"]["started_at"]
+    places = Places(**{**rules["places"], "started_at": datetime.fromisoformat(moment) if moment else None})
+    return RunInfo(organization_id, sync_id, run_id, model.kind, model, Masker(masks, mask_key), tuple(columns), places)
 
 
 def with_columns(info: RunInfo, columns: Sequence[Column]) -> RunInfo:
@@ -95,12 +105,12 @@ def with_columns(info: RunInfo, columns: Sequence[Column]) -> RunInfo:
 def record_table(info: RunInfo, batch: RecordBatch) -> pa.Table:
     """The records as Arrow, columns at a time: record rows, and companions that are not ok."""
     records = np.asarray(batch.records, dtype=np.bool_)
-    said_kinds = [o.kind for o in batch.outcomes]
-    picked = np.flatnonzero(records | (np.array(said_kinds, dtype=object) != "ok"))
+    said_kinds = np.asarray(batch.outcomes, dtype=object)
+    picked = np.flatnonzero(records | (said_kinds != "ok"))
     places = picked.tolist()
-    rows = [batch.rows[i] for i in places]
+    rows = batch.rows if len(places) == len(batch.rows) else [batch.rows[i] for i in places]
     payloads, old = _payloads(info, rows), _previous(info, batch, records)
-    changes, kinds = [r[_CHANGE] for r in rows], [said_kinds[i] for i in places]
+    changes, kinds = [r[_CHANGE] for r in rows], said_kinds[picked].tolist()
     said = _messages(info, batch, places)
     return pa.table([
         _strings(_identifiers(info, rows, [batch.keys[i] for i in places])), _strings(payloads),
@@ -127,7 +137,7 @@ def _strings(texts: Sequence[str | None]) -> pa.Array:
         return pa.array([None if t is None else t.encode(errors="backslashreplace").decode() for t in texts], pa.string())
 
 
-def _moments(micros: Sequence[int], picked: np.ndarray[Any, Any]) -> pa.Array:
+def _moments(micros: Numbers, picked: np.ndarray[Any, Any]) -> pa.Array:
     return pa.array(np.asarray(micros, dtype=np.int64)[picked]).cast(MOMENT)
 
 
@@ -207,8 +217,10 @@ def _previous(info: RunInfo, batch: RecordBatch, records: np.ndarray[Any, Any]) 
 
 def _messages(info: RunInfo, batch: RecordBatch, picked: Sequence[int]) -> list[str | None]:
     """Messages without the masked values of the rows of their call."""
-    said: list[str | None] = [batch.outcomes[i].message or None for i in picked]
-    if not info.masks or not any(said):
+    if not batch.messages:
+        return [None] * len(picked)
+    said = [batch.messages.get(i) or None for i in picked]
+    if not info.masks:
         return said
     calls: dict[int, list[int]] = {}
     for i, number in enumerate(batch.batch_numbers):
@@ -243,8 +255,7 @@ def planned_table(info: RunInfo, rows: Sequence[dict[str, Any]], chunk: pa.Table
     records = chunk.column("__ondatra_record").to_pylist()
     keys = chunk.column("__ondatra_key").to_pylist()
     n = len(rows)
-    none = _Planned()
-    batch = RecordBatch(rows, records, keys, [none] * n, [0] * n, [0] * n, [0] * n, [0] * n, "", 0)
+    batch = RecordBatch(rows, records, keys, ["ok"] * n, [0] * n, [0] * n, [0] * n, [0] * n, "", 0)
     table = record_table(info, batch)
     for name, filled in (("status", "planned"), ("outcome", "planned")):
         table = table.set_column(table.schema.get_field_index(name), SCHEMA.field(name), pa.repeat(filled, table.num_rows))
@@ -252,8 +263,3 @@ def planned_table(info: RunInfo, rows: Sequence[dict[str, Any]], chunk: pa.Table
         table = table.set_column(table.schema.get_field_index(name), SCHEMA.field(name), pa.nulls(table.num_rows, SCHEMA.field(name).type))
     return table
 
-
-@dataclass(frozen=True)
-class _Planned:
-    kind: str = "ok"
-    message: str | None = None

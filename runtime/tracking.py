@@ -22,13 +22,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from runtime import messages
-from runtime.call_files import write_calls
 from runtime.errors import StoreError
 from runtime.record_rows import MOMENT, OPERATIONS, SCHEMA, STATUSES, Places, RecordBatch, RunInfo, invalid_table, planned_table, record_table, with_columns
 from runtime.store import AlreadyThere, Store
 
 __all__ = ["MOMENT", "OPERATIONS", "SCHEMA", "STATUSES", "MessageGroup", "Places", "RecordBatch", "RunInfo", "WrittenFile", "metadata", "record_table",
-           "with_columns", "write", "write_calls", "write_invalid", "write_metadata", "write_planned"]
+           "with_columns", "write", "write_invalid", "write_metadata", "write_planned"]
 
 log = logging.getLogger("ondatra.tracking")
 UPDATED, DELETED, INVALID = "records_updated", "records_deleted", "records_invalid"

@@ -93,7 +93,7 @@ def test_the_notebook_answers_its_questions_on_the_bucket(case):
     assert re.search(r"sync.contacts *│ Crm *│ Record *│ rejected *│ +3 ", said["Records by source and destination object"])
 
 
-def test_a_store_that_goes_down_loses_no_record_and_the_files_follow(case, proxy, monkeypatch):
+def test_a_store_that_goes_down_loses_no_record_or_request_and_the_files_follow_whatever_the_project_says(case, proxy, monkeypatch):
     from django.conf import settings
 
     contacts(case, *[(i, f"p{i}@x") for i in range(1, 8)], push={"batch_size": 2})
@@ -110,8 +110,11 @@ def test_a_store_that_goes_down_loses_no_record_and_the_files_follow(case, proxy
     assert (refused.exit, "7 records of earlier runs wait" in refused.text, case.sent()) == (2, True, [])
     proxy.down = False
     monkeypatch.setattr("ondatra_web.scheduling._files_again", {})
+    broken = case.write("models/sync/broken.sql", "SELECT 1 AS")        # an error in the project holds no files
     case.command("scheduler", "--once")
+    broken.unlink()
     assert [(r["identifier"], r["status"]) for r in case.records(SYNC)] == [(str(i), "rejected" if i == 3 else "succeeded") for i in range(1, 8)]
+    assert [(c["batch_number"], json.loads(c["response_text"])) for c in case.api_calls(SYNC)] == [(n, {"statuses": {"3": "reject: no"}}) for n in range(1, 5)]
     shown = case.command("records", said["run_id"], "--format", "json")
     assert [r["status"] for r in json.loads(shown.stdout)].count("succeeded") == 6
     assert case.run().exit == 0

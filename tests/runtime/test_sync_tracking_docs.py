@@ -51,7 +51,7 @@ QUERIES = re.findall(r"```sql\n(.*?)```", DOCS, re.S)
 def filled(tmp_path):
     store = FolderStore(tmp_path / "store")
     tracking.write(store, info(), batch([row(17, "a@x"), row(18, "b@x", "delete")], [Answer(), Answer("reject", "no")]), counter())
-    tracking.write_calls(store, info(), 11, [call(1, "x")], info().masks)
+    call_files.put(store, info(), 11, call_files.to_parquet([call(1, "x")]))
     facts.write(store, 1, [facts.SourceObject(2, "sync.contacts")], [facts.Destination(8, "HubSpot::Connection", "HubSpot")],
                 [facts.DestinationObject(9, "HubSpot::ObjectTypes::Contact", "Contact")])
     return tmp_path

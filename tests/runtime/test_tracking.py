@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from runtime import facts, tracking
+from runtime import call_files, facts, record_rows, tracking
 from runtime.http import ApiCall
 from runtime.masks import Masker
 from runtime.model import Column, Mask, Model
@@ -45,8 +45,9 @@ def row(id, email, change="insert", rowid=None):
 
 def batch(rows, answers=None, records=None, keys=None, digest="d1", calls=None):
     n = len(rows)
-    return RecordBatch(rows, records or [True] * n, keys or [None if r["id"] is None else str(r["id"]) for r in rows], answers or [Answer()] * n,
-                       [1] * n, calls or [1] * n, [micros(START)] * n, [micros(END)] * n, digest, 11)
+    return RecordBatch(rows, records or [True] * n, keys or [None if r["id"] is None else str(r["id"]) for r in rows],
+                       [a.kind for a in answers or [Answer()] * n], [1] * n, calls or [1] * n, [micros(START)] * n, [micros(END)] * n, digest, 11,
+                       {i: a.message for i, a in enumerate(answers or ()) if a.message})
 
 
 def counter():
@@ -215,11 +216,19 @@ def call(number, body, url="https://x/push", rows=None, response="fine"):
     return ApiCall(number, 1, "POST", url, {"x-app": "ada@example.com"}, body, 200, {}, response, START, END, rows)
 
 
+def test_files_that_wait_are_written_by_the_rules_of_their_seal_without_the_model(store):
+    run = info(kind="tracked", key=("id",), masks=[Mask("email", "hash")], identifier="email")
+    rules = json.loads(json.dumps(record_rows.rules_of(run)))
+    again = record_rows.by_rules(rules, organization_id=1, sync_id=2, run_id=3, columns=COLUMNS, mask_key="ab" * 32)
+    assert (written(store, again, batch([row(1, "a@x")]))[1], tracking.metadata(again)) == (
+        written(FolderStore(store.folder / "other"), run, batch([row(1, "a@x")]))[1], tracking.metadata(run))
+
+
 def test_calls_are_kept_apart_without_masked_values(store):
     run = info(masks=[Mask("email", "redact")])
     rows, numbers = [row(1, "ada@example.com"), row(2, "bob@example.com"), None], [1, 2, 2]
     calls = [call(1, '{"e": "ada@example.com"}', "https://x?e=ada%40example.com"), call(2, "x" * 65_530 + "bob@ex", response="bob@example.com")]
-    url, n = tracking.write_calls(store, run, 11, calls, run.masks, rows=rows, batch_numbers=numbers)
+    url, n = call_files.put(store, run, 11, call_files.to_parquet(call_files.masked(calls, run.masks, rows, numbers)))
     found = pq.read_table(store.local(store.path_of(url)), partitioning=None).to_pylist()
     assert (store.path_of(url), n) == ("api_calls/1/2/3/11.parquet", 2)
     assert told(found, "url", "request_body", "response_text", "request_headers") == [
@@ -228,13 +237,12 @@ def test_calls_are_kept_apart_without_masked_values(store):
 
 
 def test_the_calls_of_a_record_are_those_tied_to_it_else_those_that_name_it(store):
-    from runtime.call_files import calls_of
-
-    url, _ = tracking.write_calls(store, info(), 11, [call(1, "a", rows=("5:insert",)), call(1, '{"id":"17"}'), call(1, "170"), call(2, "17")], info().masks)
+    calls = [call(1, "a", rows=("5:insert",)), call(1, '{"id":"17"}'), call(1, "170"), call(2, "17")]
+    url, _ = call_files.put(store, info(), 11, call_files.to_parquet(calls))
     places = [store.local(store.path_of(url))]
     record = {"batch_number": 1, "row_id": 5, "change_type": "insert", "identifier": "17"}
-    assert told(calls_of(places, record), "request_body") == [("a",)]
-    assert told(calls_of(places, {**record, "row_id": 6}), "request_body") == [('{"id":"17"}',)]
+    assert told(call_files.calls_of(places, record), "request_body") == [("a",)]
+    assert told(call_files.calls_of(places, {**record, "row_id": 6}), "request_body") == [('{"id":"17"}',)]
 
 
 def test_fact_tables_have_the_columns_asked_for_and_are_replaced_whole(store):

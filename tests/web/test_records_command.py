@@ -55,7 +55,8 @@ def make_run(sync, answers, masks=(), **fields):
     run = Run.objects.create(sync=sync, store_url=records.settings.ONDATRA.tracking_url, **fields)
     n = len(answers)
     rows = [{"id": i, "email": f"p{i}@x", "__ondatra_rowid": i, "__ondatra_change_type": "insert"} for i in answers]
-    batch = tracking.RecordBatch(rows, [True] * n, [str(i) for i in answers], list(answers.values()), [1] * n, [1] * n, [0] * n, [1] * n, "d", 1)
+    batch = tracking.RecordBatch(rows, [True] * n, [str(i) for i in answers], [a.kind for a in answers.values()], [1] * n, [1] * n,
+                                 [0] * n, [1] * n, "d", 1, {at: a.message for at, a in enumerate(answers.values()) if a.message})
     numbers = itertools.count()
     outbox.record_files(run.pk, None, tracking.write(open_store(run.store_url), info(run, masks), batch, lambda _: next(numbers)))
     return run
