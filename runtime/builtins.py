@@ -20,10 +20,10 @@ from runtime import limits
 from runtime.api_dict import Api
 from runtime.auth import SecretSource
 from runtime.errors import Cancelled, OndatraError
+from runtime.finite import finite
 from runtime.http import Answer, Request, join_url
 from runtime.redact import Redactor
 from runtime.starlark import Watch, current
-from runtime.values import finite
 
 #: Nineteen digits may be more than 64 bits, which the fast parser would make a float.
 _LONG_NUMBER = re.compile(r"\d{19}")

@@ -46,8 +46,13 @@ def parse_model(path: Path, project_dir: Path) -> tuple[Model | None, list[Probl
         return None, [Problem(file, 1, str(error))]
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        return None, [Problem(file, 1, f"cannot be read as UTF-8 text: {error}")]
+    except OSError as error:
+        return None, [Problem(file, 1, f"cannot be read: {error.strerror}")]
+    except UnicodeDecodeError as error:
+        line = error.object[:error.start].count(b"\n") + 1
+        return None, [Problem(file, line, f"is no UTF-8 text (byte {error.object[error.start]:#04x} on this line): save it as UTF-8")]
+    if "\0" in text:
+        return None, [Problem(file, text[:text.index("\0")].count("\n") + 1, "has a NUL character on this line: save it as UTF-8 text")]
     return _Header(name, file, path, text).model()
 
 
@@ -75,8 +80,10 @@ class _Header:
 
     def _read(self) -> int:
         """Collects the directives; the index of the first line of the body."""
-        start = None
+        start, quiet = None, False              # quiet: within /* … */ above the SELECT
         for number, line in enumerate(self.lines, 1):
+            if start is None and (quiet or line.lstrip().startswith("/*")):
+                line, quiet = _uncommented(line, quiet)
             match = LINE.match(line)
             if match:
                 self._directive(number, match, after=start is not None)
@@ -107,7 +114,7 @@ class _Header:
             "kind": ("kind", _kind), "sink": ("sink", _sink), "identifier": ("identifier", _one), "on_missing": ("on_missing", _choice("ignore", "delete")),
             "max_deletes": ("max_deletes", _max_deletes), "renamed_from": ("renamed_from", _renamed), "mask": ("masks", _masks),
             "schedule": ("schedule", _schedule), "retention": ("retention", _retention), "description": ("description", str),
-            "tags": ("tags", _columns), "dialect": ("dialect", _choice("duckdb", "spark")), "unique_key": ("unique_key", _columns),
+            "tags": ("tags", _tags), "dialect": ("dialect", _choice("duckdb", "spark")), "unique_key": ("unique_key", _columns),
             "group_key": ("group_key", _columns), "partitioned_by": ("partitioned_by", _columns)}
         values: dict[str, Any] = {}
         for name, text in self.found.items():
@@ -138,6 +145,16 @@ class _Header:
             values["key"] = keys[given[0]]
         elif needs and kind != "append" and not any(n in self.found for n in needs):
             self.wrong(self.at.get("kind", 1), f"kind {kind} needs " + " or ".join(f"@{n}: column" for n in needs))
+
+
+def _uncommented(line: str, quiet: bool) -> tuple[str, bool]:
+    """What of a line stands behind the block comments that it begins with, and whether one of them goes on."""
+    while quiet or line.lstrip().startswith("/*"):
+        _, end, line = line.partition("*/") if quiet else line.lstrip()[2:].partition("*/")
+        quiet = not end
+        if quiet:
+            return "", True
+    return line, False
 
 
 def _kind(text: str) -> str:
@@ -181,6 +198,13 @@ def _columns(text: str) -> tuple[str, ...]:
     return names
 
 
+def _tags(text: str) -> tuple[str, ...]:
+    try:
+        return _columns(text)
+    except Wrong as error:
+        raise Wrong(str(error).replace("a column, or several", "a tag, or several")) from None
+
+
 def _choice(*allowed: str) -> Callable[[str], str]:
     def read(text: str) -> str:
         if text.lower() not in allowed:
@@ -206,8 +230,8 @@ def _renamed(text: str) -> str:
 def _masks(text: str) -> tuple[Mask, ...]:
     masks: list[Mask] = []
     for part in _columns(text):
-        column, _, how = part.partition(":")
-        how = how.strip() or "redact"
+        column, colon, how = part.partition(":")
+        how = how.strip() if colon else "redact"
         if how not in ("hash", "redact", "last4"):
             raise Wrong(f"column, column:hash, column:redact or column:last4 is expected; found {part!r}")
         if column.strip().lower() in (m.column.lower() for m in masks):

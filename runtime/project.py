@@ -20,7 +20,7 @@ RESERVED = ("__ondatra_", "_content_hash")
 #: The type itself, also within lists and structs; not a field that has this name.
 INTERVAL = re.compile(r"\bINTERVAL(?=\[|,|\)|$)")
 NO_CODE = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/", re.S)
-LIMIT = re.compile(r"\blimit\s+[\d(]", re.I)
+LIMIT = re.compile(r"\b(?:limit|offset)\s+[\d(]", re.I)
 SCD2_COLUMNS = ("valid_from_snapshot", "valid_to_snapshot", "is_current")
 
 
@@ -62,6 +62,7 @@ class _Check:
     translated: dict[str, Translated] = field(default_factory=dict)
     columns: dict[str, tuple[Column, ...]] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
+    sent: set[str] = field(default_factory=set)         # models whose rows reach a destination, if only through others
     settings: connections.Settings = field(default_factory=connections.Settings)
     outside: dict[str, list[TableRef]] = field(default_factory=dict)        # of each model: the tables of connections that it reads
 
@@ -87,6 +88,7 @@ def check_project(folder: Path, *, secrets: Secrets, allow_paths: Sequence[Path]
     _check_renames(check)
     order, cycles = dag.order(check.inputs)
     needed = dag.upstream(wanted, check.inputs) if names else set(check.models)
+    check.sent = dag.upstream((m.name for m in check.models.values() if m.sink), check.inputs)
     for cycle in cycles:
         model = check.models[cycle[0]]
         check.wrong(model, model.sql_line, f"models read each other in a circle: {' -> '.join(cycle)}")
@@ -109,7 +111,11 @@ def check_project(folder: Path, *, secrets: Secrets, allow_paths: Sequence[Path]
 def _read_models(check: _Check) -> None:
     folder = check.folder / "models"
     paths = sorted(p for p in folder.rglob("*.sql") if p.is_file()) if folder.is_dir() else []
-    if not paths:
+    for path in sorted(folder.rglob("*")) if folder.is_dir() else []:
+        if path.suffix.lower() == ".sql" and path.suffix != ".sql":
+            told = f"is not read: the name of a model's file ends in .sql, not in {path.suffix}"
+            check.problems.append(Problem(path.relative_to(check.folder).as_posix(), 1, told))
+    if not paths and not check.problems:
         has_python = any(check.folder.glob("*.py")) or any(folder.glob("**/*.py"))
         raise ConfigError(f"there is no model in {folder}: create models/<folder>/<name>.sql with one SELECT"
                           + (" (models are SQL; Python files are not read)" if has_python else ""))
@@ -221,7 +227,7 @@ def _check_sql(check: _Check, model: Model) -> None:
         return                                  # Spark's dialect, and nobody to ask: what reads it is checked when it runs
     check.columns[model.name] = _with_scd2(model, columns)
     _check_columns(check, model, columns)
-    if model.sink:
+    if model.name in check.sent:
         _warn(check, model)
 
 
@@ -275,7 +281,7 @@ def _check_columns(check: _Check, model: Model, columns: Sequence[Column]) -> No
 
 
 def _unordered_limit(sql: str) -> int | None:
-    """The line, from 0, of a LIMIT in whose own SELECT no ORDER BY stands before it."""
+    """The line, from 0, of a LIMIT or OFFSET in whose own SELECT no ORDER BY stands before it."""
     text = NO_CODE.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), sql)
     for limit in LIMIT.finditer(text):
         depth, before = 0, []
@@ -306,4 +312,4 @@ def _check_sink(check: _Check, model: Model) -> None:
         known = sorted(p.stem for p in (check.folder / "lib").glob("*.star"))
         check.wrong(model, line, f"@sink names {name}, but there is no lib/{name}.star{_near(name, known)}")
         return
-    check.problems += check_push(check.folder, name, kind=model.kind, sink_args=model.sink.args, secrets=check.secrets)
+    check.problems += check_push(check.folder, name, kind=model.kind, sink_args=model.sink.args, secrets=check.secrets, at=(model.file, line))

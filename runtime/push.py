@@ -17,12 +17,12 @@ from runtime.api_dict import Api
 from runtime.auth import Authorizer, SecretSource
 from runtime.builtins import FUNCTIONS, Session
 from runtime.errors import Cancelled, Problem, ProjectError
+from runtime.finite import finite
 from runtime.http import POOL, ApiCall, Calls, Requester, Transport, TransportError
 from runtime.limits import Limiter
 from runtime.model import Column
 from runtime.redact import Redactor
 from runtime.starlark import Loader, Module, StarlarkFailure, Watch
-from runtime.values import finite
 
 __all__ = ["ApiCall", "CallContext", "CallResult", "FinalizeResult", "Outcome", "PollResult", "PushCall", "PushFunction", "check_push", "load_push"]
 #: How often a call may ask whether its run was cancelled; that is a look at the database.
@@ -307,8 +307,9 @@ def _read(project_dir: Path, name: str) -> tuple[Module, Api, int]:
     return module, api, line
 
 
-def check_push(project_dir: Path, name: str, *, kind: str, sink_args: Sequence[str], secrets: SecretSource) -> list[Problem]:
-    """Everything that can be known before the first request."""
+def check_push(project_dir: Path, name: str, *, kind: str, sink_args: Sequence[str], secrets: SecretSource,
+               at: tuple[str, int] | None = None) -> list[Problem]:
+    """Everything that can be known before the first request. `at`: file and line of the @sink, for what is wrong there."""
     try:
         module, api, line = _read(project_dir, name)
     except ProjectError as error:
@@ -317,7 +318,8 @@ def check_push(project_dir: Path, name: str, *, kind: str, sink_args: Sequence[s
     wanted = api.push.args
     if len(sink_args) != len(wanted):
         names = f" ({', '.join(wanted)})" if wanted else ""
-        problems.append(Problem(module.file, line, f"push.args names {len(wanted)} argument(s){names}, but @sink gives {len(sink_args)}"))
+        told = f"@sink gives {len(sink_args)} argument(s), but push.args of {module.file} names {len(wanted)}{names}"
+        problems.append(Problem(*at or (module.file, line), told))
     for function, known in (("push", api_dict.PUSH_PARAMETERS), ("poll", api_dict.POLL_PARAMETERS)):
         allowed = (*known, *wanted)
         for parameter, has_default in module.parameters.get(function, {}).items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
-from croniter import croniter
+from croniter import CroniterError, croniter
 
 from runtime.errors import ConfigError
 
@@ -24,5 +24,8 @@ def next_time(text: str, after: datetime) -> datetime:
         return datetime.fromtimestamp((int(after.timestamp()) // seconds + 1) * seconds, UTC)
     if every or len(text.split()) != 5 or not croniter.is_valid(text):
         raise ConfigError(f"cron text of five fields such as '0 6 * * *', or 'every 15m' (m, h, d) is expected; found {text!r}")
-    found: datetime = croniter(text, after.astimezone(UTC)).get_next(datetime)
+    try:
+        found: datetime = croniter(text, after.astimezone(UTC)).get_next(datetime)
+    except CroniterError:
+        raise ConfigError(f"a time that comes is expected; {text!r} never does") from None
     return found if found > after else found + timedelta(minutes=1)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from runtime.config import from_env
 from runtime.errors import BuildError
 from runtime.sql.files import call
+from runtime.sql.gate import brief, one_line
 from runtime.sql.model import FileRead
 from runtime.sql.types import Type, name_quoted, parse
 
@@ -97,8 +98,8 @@ def _copy(read: FileRead, folder: Path) -> None:
                     "(FORMAT parquet, COMPRESSION zstd, PER_THREAD_OUTPUT true, OVERWRITE_OR_IGNORE true)")
     except duckdb.Error as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise BuildError(f"{read.function}({', '.join(map(repr, shown(read)))}): {str(error).strip()}".replace(read.root.rstrip("/") + "/", "") if read.root
-                         else str(error)) from None
+        said = f"{read.function}({', '.join(map(repr, shown(read)))}): {one_line(brief(str(error)))}"
+        raise BuildError(said.replace(read.root.rstrip("/") + "/", "") if read.root else said) from None
     finally:
         con.close()
 

@@ -131,7 +131,9 @@ class Loader:
             return path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             near = ", ".join(sorted(p.name for p in (self.project_dir / "lib").glob("*.star"))) or "no file"
-            why = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read: {error}"
+            why = "does not exist" if isinstance(error, FileNotFoundError) else "is no UTF-8 text: save it as UTF-8"
+            if not isinstance(error, FileNotFoundError | UnicodeDecodeError):
+                why = f"cannot be read: {error.strerror}"
             raise ProjectError([Problem(file, 1, f"{file} {why}; lib/ has {near}")]) from None
 
     def _exists(self, file: str) -> bool:

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import json
-import math
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -197,14 +196,3 @@ _CONVERTERS = (
     (pa.types.is_time, _times), (pa.types.is_binary, _binaries), (pa.types.is_large_binary, _binaries),
     (pa.types.is_fixed_size_binary, _binaries), (pa.types.is_map, _maps), (pa.types.is_struct, _structs),
     (pa.types.is_list, _lists), (pa.types.is_large_list, _lists), (pa.types.is_fixed_size_list, _lists))
-
-
-def finite(value: Any) -> Any:
-    """The value with None for NaN and infinities, however deep."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {str(k): finite(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(v) for v in value]
-    return value

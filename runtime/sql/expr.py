@@ -110,7 +110,7 @@ class Expressions:
                 return E(f"CAST(NULL AS {spark_type(kind)})" if text is None else f"CAST({string(text + ':00')} AS TIMESTAMP_LTZ)", kind)
             value = self.scope.gate.value(node, select)
         except GateError as error:
-            raise Refused(f"this constant: {error.message.splitlines()[0]}", where(node), hint=False) from None
+            raise Refused(f"this constant ({error.message.splitlines()[0]})", where(node), hint=False) from None
         if any(t.name == "TIMESTAMPTZ" for t in kind.args):
             raise Refused(f"a constant of type {kind}", where(node))
         printed = kind.name == "JSON" and value is not None and self.scope.gate.run("SELECT json(?)", value)[0][0] == value

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import copy
-import glob
 import hashlib
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from runtime.model import Column
 
-from . import types
-from .gate import Gate, GateError, Node, gate, line_of, quoted, template, walk
+from . import types, uneven
+from .gate import Gate, GateError, Node, gate, line_of, one_line, quoted, template, walk
 from .model import FileRead, SqlProblems
+from .places import Place, state
 from .types import UnknownType, spark_type
 
 FORMATS = {
@@ -61,7 +60,9 @@ OPTIONS = {
         "thousands",
         "new_line",
         "normalize_names",
+        "files_to_sniff",
         "force_not_null",
+        "ignore_errors",
         "column_names",
         "column_types",
     },
@@ -82,6 +83,7 @@ OPTIONS = {
         "maximum_object_size",
         "convert_strings_to_integers",
         "field_appearance_threshold",
+        "ignore_errors",
         "map_inference_threshold",
     },
     "delta": set(),
@@ -89,42 +91,9 @@ OPTIONS = {
 _PATH = re.compile(r"[/*?]|\.(csv|tsv|txt|parquet|json|jsonl|ndjson)(\.gz|\.zst)?$", re.I)
 _KINDS = {"csv": "csv", "tsv": "csv", "txt": "csv", "parquet": "parquet", "json": "json", "jsonl": "json", "ndjson": "json"}
 _READERS = {"csv": "read_csv", "parquet": "read_parquet", "json": "read_json"}
+#: Options with which the number of columns is no guess.
+_SHAPE = {"delim", "sep", "columns", "names", "column_names", "null_padding", "auto_detect"}
 _described: dict[tuple[Any, ...], FileRead] = {}
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where files may be read."""
-
-    project: Path
-    allowed: tuple[Path, ...]
-
-    def absolute(self, path: str, line: int) -> str:
-        """The absolute path or pattern; refused outside the folders that may be read."""
-        if re.match(r"[a-z][a-z0-9+.-]*://", path, re.I):
-            raise SqlProblems([(line, f"{path}: only files below the project folder are read by path; name an object store as a connection in ondatra.toml")])
-        full = Path(path) if Path(path).is_absolute() else self.project / path
-        fixed = Path(*_before_glob(full.parts))
-        roots = [self.project, *self.allowed]
-        if ".." in Path(path).parts or not any(_below(fixed, r) for r in roots):
-            raise SqlProblems([(line, f"{path} lies outside the project folder; SQL reads files below it and below the paths of allow_paths only")])
-        for match in glob.iglob(str(full), recursive=True):
-            if not any(_below(Path(match).resolve(), r) for r in roots):
-                raise SqlProblems([(line, f"{path}: {Path(match).name} leads outside the project folder")])
-        return str(full)
-
-
-def _before_glob(parts: tuple[str, ...]) -> list[str]:
-    out = []
-    for part in parts:
-        if re.search(r"[*?\[]", part):
-            break
-        out.append(part)
-    return out
-
-
-def _below(path: Path, root: Path) -> bool:
-    return path.resolve().is_relative_to(root.resolve())
 
 
 def is_path(name: str) -> bool:
@@ -181,7 +150,7 @@ def describe(item: Node, place: Place, line: int) -> FileRead:
     paths = tuple(place.absolute(p, line) for p in given)
     key = (function, paths, repr(sorted(options.items())), state(paths))
     if key not in _described:
-        columns = delta_columns(paths[0], line) if kind == "delta" else sniffed(g, function, paths, options, given, line)
+        columns = delta_columns(paths[0], line) if kind == "delta" else sniffed(g, function, paths, options, str(place.project), line)
         view = "f_" + hashlib.sha256(repr((key[:3], columns)).encode()).hexdigest()[:16]
         if len(_described) > 5000:
             _described.clear()
@@ -211,16 +180,6 @@ def arguments(g: Gate, item: Node, function: str, line: int) -> tuple[list[str],
     return given, options
 
 
-def state(paths: tuple[str, ...]) -> tuple[Any, ...]:
-    """What tells that files changed since they were described."""
-    out = []
-    for path in paths:
-        for match in sorted(glob.glob(path, recursive=True)):
-            info = Path(match).stat()
-            out.append((match, info.st_size, info.st_mtime_ns))
-    return tuple(out)
-
-
 def call(function: str, paths: tuple[str, ...], options: dict[str, Any]) -> str:
     """The file function as DuckDB text."""
     items = ["[" + ", ".join(literal(p) for p in paths) + "]", *(f"{n} = {literal(v)}" for n, v in options.items())]
@@ -237,14 +196,15 @@ def literal(value: Any) -> str:
     return "'" + str(value).replace("'", "''") + "'"
 
 
-def sniffed(g: Gate, function: str, paths: tuple[str, ...], options: dict[str, Any], given: list[str], line: int) -> tuple[Column, ...]:
+def sniffed(g: Gate, function: str, paths: tuple[str, ...], options: dict[str, Any], root: str, line: int) -> tuple[Column, ...]:
     try:
         rows = g.run(f"DESCRIBE SELECT * FROM {call(function, paths, options)}")
+        refused = "" if set(options) & _SHAPE else uneven.one_column(g, FORMATS[function], call(function, paths, options), paths, [r[0] for r in rows])
     except GateError as error:
-        message = error.message.splitlines()[0]
-        for full, short in zip(paths, given, strict=True):
-            message = message.replace(full, short)
-        raise SqlProblems([(line, f"{function}(): {message}")]) from None
+        delimiter = str(options.get("delim") or options.get("sep") or "") if "sniffing" in error.message else ""
+        refused = one_line(error.message) + uneven.odd_line(paths, delimiter)
+    if refused:
+        raise SqlProblems([(line, f"{function}(): {refused.replace(root.rstrip('/') + '/', '')}")]) from None
     columns = []
     for name, text, *_ in rows:
         try:

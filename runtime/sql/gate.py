@@ -21,6 +21,8 @@ from .types import Type
 
 Node = dict[str, Any]
 NOWHERE = 18446744073709551615
+#: Characters of one line of a message.
+LONGEST = 300
 lock = threading.RLock()
 
 
@@ -30,9 +32,29 @@ class GateError(Exception):
     def __init__(self, text: str) -> None:
         lines = re.findall(r"^LINE (\d+): ", text, re.M)
         self.line = int(lines[-1]) if lines else None
-        message = re.split(r"\n+LINE \d+: ", text)[0].strip()
-        self.message = re.sub(r"^(Binder|Parser|Catalog|Invalid Input|IO|Conversion|Not implemented) Error: ", "", message)
+        self.message = brief(text)
         super().__init__(self.message)
+
+
+def brief(text: str) -> str:
+    """DuckDB's message in a few lines: without the excerpt of the SQL, the reader's settings, the row's other values and endless lists."""
+    file = re.search(r"^\s*file = (.+)$", text, re.M)
+    message = re.split(r"\n+LINE \d+: |\n\s*file = |\n\s*Candidate functions:", text)[0].strip()
+    message = re.sub(r"^(Binder|Parser|Catalog|Invalid Input|IO|Conversion|Not implemented) Error: ", "", message)
+    message = re.sub(r"\n(Original Line: |Column \S+ is being converted |This type was auto-detected ).*", "", message)
+    message = re.sub(r"\n\* (Use a COPY|Check whether the null|Disable the parser).*", "", message)
+    if file:
+        message = re.sub(r"^CSV Error on Line: (\d+)", lambda m: f"{file[1].strip()}, line {m[1]}:", message)
+    message = re.sub(r"\nThe search space used was:.*", "\nName its delim, quote, escape, skip, encoding or compression", message, flags=re.S)
+    message = re.sub(r"\s*It is possible that the encoding exists.*", "", message)
+    message = message.replace("Set the correct encoding, if available, to read this CSV File (e.g., encoding='UTF-16')",
+                              "name its encoding, such as encoding = 'latin-1' or encoding = 'utf-16'")
+    return "\n".join(part if len(part) <= LONGEST else f"{part[:LONGEST]}…" for part in message.splitlines() if part.strip())
+
+
+def one_line(message: str) -> str:
+    parts = [part.strip().removeprefix("* ") for part in message.splitlines() if part.strip()]
+    return "".join(part + ("" if part is parts[-1] else " " if part[-1] in ":.," else "; ") for part in parts)
 
 
 class Gate:
@@ -65,13 +87,15 @@ class Gate:
         answer = json.loads(self.run("SELECT json_serialize_sql(?::VARCHAR)", sql)[0][0])
         if answer["error"]:
             at = int(answer.get("position") or 0)
-            raise SqlProblems([(line_of(sql, at), answer["error_message"].replace("Only SELECT statements can be serialized to json!", _ONLY_SELECT))])
+            raise SqlProblems([(line_of(sql, at), _refusal(sql, str(answer["error_message"])))])
         if len(answer["statements"]) != 1:
             found = len(answer["statements"])
             second = answer["statements"][1]["node"] if found > 1 else None
             line = line_of(sql, first_offset(second)) if second else 1
             raise SqlProblems([(line, f"a model is exactly one SELECT; {'none was found' if not found else f'{found} statements were found'}")])
         statement: Node = answer["statements"][0]
+        if statement["node"].get("from_table", {}).get("type") == "SHOW_REF":
+            raise SqlProblems([(1, _refusal(sql, "Only SELECT statements"))])
         return statement
 
     def text(self, node: Node) -> str:
@@ -110,7 +134,13 @@ class Gate:
             self._described.clear()
 
 
-_ONLY_SELECT = "a model is exactly one SELECT (a PIVOT needs its values: PIVOT … ON column IN (…))"
+def _refusal(sql: str, message: str) -> str:
+    if "Only SELECT statements" not in message:
+        return message
+    first = re.match(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*(\w*)", sql, re.S)
+    word = first[1].upper() if first else ""
+    why = "a PIVOT needs its values: PIVOT … ON column IN (…)" if word in ("PIVOT", "FROM", "WITH", "SELECT") else f"{word} was found"
+    return f"a model is exactly one SELECT; {why}"
 
 
 @cache

@@ -69,10 +69,12 @@ def test_a_text_keeps_its_unicode_line_separators(tmp_path: Path) -> None:
     ("@max_deletes: 101%", ["500 or 50%", "'101%'"]),
     ("@renamed_from: a.b.c", ["old name", "'a.b.c'"]),
     ("@mask: email:rot13", ["column:last4", "'email:rot13'"]),
+    ("@mask: email:", ["column:last4", "'email:'"]),
     ("@mask: email, Email:hash", ["twice", "'Email'"]),
+    ("@schedule: 0 0 31 2 *", ["'0 0 31 2 *' never does"]),
     ("@schedule: sometimes", ["'every 15m'", "'sometimes'"]),
     ("@retention: 0", ["days", "'0'"]),
-    ("@tags: a,,b", ["separated by commas", "'a,,b'"]),
+    ("@tags: a,,b", ["a tag, or several separated by commas", "'a,,b'"]),
     ("@dialect: mysql", ["duckdb or spark", "'mysql'"]),
     ("@color: red", ["@color is no directive", "kind"]),
     ("@retantion: 3", ["did you mean @retention"]),
@@ -100,6 +102,11 @@ def test_two_directives_for_one_key_are_a_problem(tmp_path: Path) -> None:
     assert problems == [(3, "@group_key and @unique_key say the same: give one of them")]
 
 
+def test_block_comments_above_the_select_are_comments(tmp_path: Path) -> None:
+    model, problems = parse(tmp_path, "/* ours\n-- @kind: merge\n*/ -- @retention: 3\n/* a */ /* b */\n-- @kind: append\n/* c */ SELECT 1 AS a -- @x")
+    assert problems == [] and model is not None and (model.kind, model.retention, model.sql_line) == ("append", 3, 6)
+
+
 def test_a_header_without_a_select_makes_no_model(tmp_path: Path) -> None:
     assert parse(tmp_path, "-- @kind: table\n") == (None, [(2, "there is no SELECT after the header")])
 
@@ -113,6 +120,7 @@ def test_a_name_that_is_no_identifier_makes_no_model(tmp_path: Path, name: str, 
 def test_a_file_that_is_not_utf_8_is_a_problem(tmp_path: Path) -> None:
     path = tmp_path / "models/out.sql"
     path.parent.mkdir()
-    path.write_bytes(b"SELECT '\xff' AS a")
-    model, problems = parse_model(path, tmp_path)
-    assert model is None and "UTF-8" in str(problems[0])
+    for text in (b"SELECT 1,\n'\xff' AS a", b"SELECT 1,\n'a\0' AS a"):
+        path.write_bytes(text)
+        model, (problem,) = parse_model(path, tmp_path)
+        assert model is None and problem.line == 2 and problem.message.endswith("save it as UTF-8" if b"\xff" in text else "save it as UTF-8 text")

@@ -163,10 +163,30 @@ def test_append_without_a_key_is_a_warning(folder: Folder) -> None:
 
 @pytest.mark.parametrize("sql, line", [
     ("SELECT id\nFROM staging.people\nLIMIT 1", 4), ("SELECT id FROM (SELECT id FROM staging.people LIMIT 1) ORDER BY id", 2),
+    ("SELECT id FROM staging.people OFFSET 1", 2),
     ("SELECT id FROM staging.people ORDER BY id LIMIT 1", None), ("SELECT id FROM (SELECT id FROM staging.people ORDER BY id LIMIT 1)", None),
     ("SELECT id, 'at the limit 5' AS a -- limit 5\nFROM staging.people", None)])
 def test_a_limit_without_order_by_is_a_warning_at_its_line(folder: Folder, sql: str, line: int | None) -> None:
     assert warned(folder, sql=sql) == ([(line, "LIMIT without ORDER BY: which rows are sent is not stable")] if line else [])
+
+
+def test_so_is_one_in_a_model_that_a_sync_reads_and_in_no_other(folder: Folder) -> None:
+    folder.model("mart/some", "SELECT id FROM staging.people LIMIT 1")
+    folder.model("mart/unread", "SELECT id FROM staging.people LIMIT 1")
+    assert out(folder, sql="SELECT id FROM mart.some") == []
+    assert [w.file for w in folder.load().warnings] == ["models/mart/some.sql"]
+
+
+def test_a_file_whose_ending_is_in_capitals_is_not_passed_over(folder: Folder) -> None:
+    folder.model("mart/one", "SELECT 1 AS id")
+    (folder.path / "models/mart/one.sql").rename(folder.path / "models/mart/one.SQL")
+    assert folder.problems() == [("models/mart/one.SQL", 1, "is not read: the name of a model's file ends in .sql, not in .SQL")]
+
+
+def test_wrong_sink_arguments_are_a_problem_of_the_model(folder: Folder) -> None:
+    folder.write("lib/two.star", ECHO.replace('"base_url"', '"push": {"args": ["list", "label"]}, "base_url"'))
+    folder.model("sync/out", "-- @kind: table\n-- @sink: two('a')\nSELECT 1 AS id")
+    assert folder.problems() == [("models/sync/out.sql", 2, "@sink gives 1 argument(s), but push.args of lib/two.star names 2 (list, label)")]
 
 
 @pytest.mark.parametrize("name, words", [("_metadata", "a name that Spark uses itself"), ("a`b", "a backtick in its name")])

@@ -27,6 +27,11 @@ def test_the_moment_itself_is_not_next() -> None:
     assert schedules.next_time("0 6 * * *", datetime(2026, 1, 15, 6, tzinfo=UTC)) == datetime(2026, 1, 16, 6, tzinfo=UTC)
 
 
+def test_a_time_that_never_comes_is_no_schedule() -> None:
+    with pytest.raises(ConfigError, match="a time that comes is expected; '0 0 31 2 [*]' never does"):
+        schedules.check("0 0 31 2 *")
+
+
 @pytest.mark.parametrize("text", ["sometimes", "every 0m", "every 15", "61 * * * *", "* * * * * *", ""])
 def test_anything_else_says_what_is_expected(text: str) -> None:
     with pytest.raises(ConfigError, match="five fields.*every 15m.*found"):

@@ -12,7 +12,7 @@ import pytest
 
 from runtime import sources
 from runtime.errors import BuildError
-from runtime.sql import FileRead, translate
+from runtime.sql import FileRead, SqlProblems, translate
 
 
 def read_of(sql: str, project: Path) -> FileRead:
@@ -122,3 +122,46 @@ def test_a_ragged_row_stops_the_run_with_the_files_name_and_line(spark: Any, tmp
     read = read_of("FROM read_csv('a.csv', header = true)", tmp_path)
     with pytest.raises(BuildError, match=r"read_csv\('a.csv'\).*30002"):
         sources.open_file(spark, read)
+
+
+LATE = "".join(f"{i},n\n" for i in range(30_000))
+
+
+@pytest.mark.parametrize("name, text, words", [
+    ("a.csv", "id,name\n1,Ada\n2,Bob,x\n3,C\n", ["a.csv, line 3, has 3, the first line 2", "null_padding = true", "ignore_errors = true"]),
+    ("a.csv", "id;name\n1;Ada\n2\n3;C\n", ["would be one value, 'id;name'", "a.csv, line 3, has 1, the first line 2"]),
+    ("a.csv", "id,name\n1,Zo\xeb\n".encode("latin-1"), ["a.csv, line 2: Invalid unicode", "encoding = 'latin-1'"]),
+    ("a.csv", "id,name\n1,Zo\xeb\n".encode("utf-16"), ["a.csv, line 1: Invalid unicode", "encoding = 'utf-16'"]),
+    ("a.csv", bytes(range(256)) * 20, ["sniffing", "Name its delim, quote"]), ("a.csv", "", ["a.csv is empty", "write a header"]),
+    ("a.csv", b"id,name\n1," + b"x" * 2_500_000, ["a.csv, line 2: Maximum line size", "max_line_size=2500"]),
+    ("a.json", "[]", ["a.json has no object", "name them with columns = {'id': 'BIGINT'}"]), ("a.json", '[{"id":', ['"a.json", at byte']),
+    ("a.parquet", "PAR1", ["File 'a.parquet' too small"])])
+def test_a_file_that_cannot_be_read_is_told_at_check_time_in_one_line(tmp_path: Path, name: str, text: str | bytes, words: list[str]) -> None:
+    (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(SqlProblems) as caught:
+        read_of(f"SELECT *\nFROM '*.{name.split('.')[1]}'", tmp_path)
+    ((line, message),) = caught.value.problems
+    assert line == 2 and [w for w in words if w not in message] == [] and "\n" not in message and str(tmp_path) not in message and len(message) < 600
+
+
+@pytest.mark.parametrize("text, words", [
+    (f"id,name\n{LATE}x1,secret\n", ["a.csv, line 30002:", "column \"id\". Could not convert string \"x1\"", "types={'id': 'VARCHAR'}"]),
+    (f"id,name\n{LATE}5,secret,z\n", ["a.csv, line 30002: Expected Number of Columns: 2 Found: 3", "null_padding=true"]),
+    (f"id,name\n{LATE}5,secret\xff\n".encode("latin-1"), ["a.csv, line 30002: Invalid unicode", "encoding = 'latin-1'"])])
+def test_a_line_far_down_that_does_not_fit_is_named_without_its_other_values(tmp_path: Path, text: str | bytes, words: list[str]) -> None:
+    (tmp_path / "a.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(BuildError) as caught:
+        sources.staged(read_of("FROM 'a.csv'", tmp_path))
+    message = str(caught.value)
+    assert [w for w in words if w not in message] == [] and "\n" not in message and "secret" not in message and str(tmp_path) not in message
+
+
+@pytest.mark.parametrize("text, options, rows", [
+    ("name\nAda\nBob\n", "", [("Ada",), ("Bob",)]), ('name\n"Ada, B"\n"Bob; C"\n', "", [("Ada, B",), ("Bob; C",)]),
+    ("id,name\n1,Ada\n2\n", ", null_padding = true", [(1, "Ada"), (2, None)]), ("id,name\n1,Ada\n2,B,x\n", ", ignore_errors = true", [(1, "Ada")]),
+    ("", ", columns = {'id': 'BIGINT'}", []), (b"\xef\xbb\xbfid\n1\n", "", [(1,)]),
+    ("id,name\n1,Zo\xeb\n".encode("utf-16"), ", encoding = 'utf-16'", [(1, "Zo\xeb")])])
+def test_files_with_one_column_or_told_how_to_be_read_are_read(tmp_path: Path, text: str | bytes, options: str, rows: list[Any]) -> None:
+    (tmp_path / "a.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
+    folder = sources.staged(read_of(f"FROM read_csv('a.csv'{options})", tmp_path))
+    assert duckdb.sql(f"FROM '{folder}/*.parquet'").fetchall() == rows if rows else True

@@ -68,7 +68,10 @@ def test_a_table_stands_as_the_view_schema__name() -> None:
         ("SELECT id,\n nope\nFROM people", 2, 'column "nope" not found'),
         ("SELECT\n frobnicate(id) FROM people", 2, "frobnicate"),
         ("SELECT *\nFROM poeple", 2, "there is no table main.poeple; near names: main.people"),
-        ("CREATE TABLE x (i INT)", 1, "exactly one SELECT"),
+        ("-- no\nCREATE TABLE x (i INT)", 1, "exactly one SELECT; CREATE was found"),
+        ("DESCRIBE SELECT 1", 1, "exactly one SELECT; DESCRIBE was found"),
+        ("PIVOT people ON name USING count(*)", 1, "a PIVOT needs its values"),
+        ("SELECT id + name AS x FROM people", 1, "'+(INTEGER, VARCHAR)'. You might need to add explicit type casts."),
         ("SELECT id\nFROM people USING SAMPLE 10%", 2, "USING SAMPLE is not supported"),
         ("SELECT id,\n seen - seen AS gap FROM people", 2, "TIMESTAMP - TIMESTAMP is not supported"),
         ("SELECT id\nFROM people\nWHERE name = id", 3, "a comparison of VARCHAR with INTEGER"),
@@ -147,8 +150,8 @@ def test_a_link_out_of_the_project_is_refused(tmp_path: Path) -> None:
 
 def test_an_option_that_is_not_known_is_named(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("a\n1\n")
-    ((_, message),) = problems("FROM read_csv('x.csv', ignore_errors = true)", tmp_path)
-    assert message.startswith("read_csv(): the option ignore_errors is not supported; supported: all_varchar")
+    ((_, message),) = problems("FROM read_csv('x.csv', store_rejects = true)", tmp_path)
+    assert message.startswith("read_csv(): the option store_rejects is not supported; supported: all_varchar")
 
 
 def test_sparks_dialect_passes_through_with_tables_mapped_and_json_added() -> None:
