@@ -14,7 +14,7 @@ from runtime.errors import BuildError, ConfigError, Problem, ProjectError
 from runtime.model import Column, Model
 from runtime.push import check_push
 from runtime.secrets import Secrets
-from runtime.sql import SqlProblems, TableRef, Translated, references, translate
+from runtime.sql import SqlProblems, TableRef, Translated, references, remembering, translate
 
 RESERVED = ("__ondatra_", "_content_hash")
 #: The type itself, also within lists and structs; not a field that has this name.
@@ -78,6 +78,7 @@ def load_project(folder: Path, *, secrets: Secrets, allow_paths: Sequence[Path] 
     return project
 
 
+@remembering()
 def check_project(folder: Path, *, secrets: Secrets, allow_paths: Sequence[Path] = (), names: Sequence[str] = (),
                   analyse: Analyse | None = None) -> tuple[Project, list[Problem]]:
     """Everything that can be known before a run; the project is of use only without problems. Raises ConfigError for a folder or a name that does not exist."""

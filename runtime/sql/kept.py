@@ -1,0 +1,146 @@
+"""Translations that outlive the process: a check of models that did not change asks neither DuckDB nor Spark's parser.
+
+A file of SQLite in the data folder, of which nothing depends: it can be deleted at any time, and one that cannot be used is
+passed over. An entry is found by everything that a translation comes from: the text, the columns of the tables that it
+reads, the folders that it may read, the state of its files, and the translators themselves.
+"""
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from runtime.config import from_env
+from runtime.model import Column
+
+from .model import FileRead, SqlProblems, TableRef, Translated
+from .places import Place, state
+
+FILE = "translations.sqlite3"
+#: More entries than this, and the oldest go.
+MOST = 20_000
+_thread = threading.local()
+
+
+def current() -> Memory | None:
+    """The memory of this thread while it is `remembering`."""
+    return getattr(_thread, "memory", None)
+
+
+@contextmanager
+def remembering() -> Iterator[None]:
+    """References and translations of this thread are looked up, and kept for later processes."""
+    if current() is not None:
+        yield
+        return
+    path = from_env().data_dir / FILE
+    try:
+        _thread.memory = Memory(path)
+    except sqlite3.Error as error:
+        _thread.memory = None
+        if type(error) is sqlite3.DatabaseError:        # no database, or a damaged one: the next check begins anew
+            path.unlink(missing_ok=True)
+    try:
+        yield
+    finally:
+        memory, _thread.memory = current(), None
+        if memory:
+            memory.close()
+
+
+@cache
+def _translators() -> list[Any]:
+    """What decides how a text is translated besides the text: changes with each version of the engine."""
+    own = Path(__file__).parent
+    stats = [(str(p.relative_to(own)), s.st_size, s.st_mtime_ns) for p in sorted(own.rglob("*.py")) if (s := p.stat())]
+    return [1, version("duckdb"), version("sqlglot"), stats]
+
+
+class Memory:
+    """The open file; new entries are written when it is closed."""
+
+    def __init__(self, path: Path) -> None:
+        self._new: dict[str, bytes] = {}
+        self._file = sqlite3.connect(path, timeout=1)
+        self._file.execute("PRAGMA synchronous = OFF")
+        self._file.execute("CREATE TABLE IF NOT EXISTS kept (key TEXT PRIMARY KEY, made REAL NOT NULL, value BLOB NOT NULL) WITHOUT ROWID")
+
+    def close(self) -> None:
+        with suppress(sqlite3.Error):           # another process writes the same at this moment
+            if self._new:
+                with self._file:
+                    self._file.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?, ?)", [(k, time.time(), v) for k, v in self._new.items()])
+                    self._file.execute("DELETE FROM kept WHERE key IN (SELECT key FROM kept ORDER BY made DESC LIMIT -1 OFFSET ?)", [MOST])
+        self._file.close()
+
+    def references(self, sql: str, dialect: str) -> tuple[TableRef, ...] | None:
+        found = self._get(_key("references", dialect, sql))
+        return None if found is None else tuple(TableRef(*item) for item in found)
+
+    def keep_references(self, sql: str, dialect: str, found: tuple[TableRef, ...]) -> None:
+        self._put(_key("references", dialect, sql), [[t.name, t.line] for t in found])
+
+    def translation(self, sql: str, dialect: str, tables: Mapping[str, tuple[Column, ...]], place: Place) -> Translated | None:
+        """None as well if its files are others now, or may not be read any more."""
+        found = self._get(_translation_key(sql, dialect, tables, place))
+        if found is None:
+            return None
+        files = tuple(FileRead(view, kind, tuple(paths), tuple((n, v) for n, v in options), _columns(columns), function, str(place.project))
+                      for view, kind, paths, options, columns, function in found["files"])
+        try:
+            for file in files:
+                for path in file.paths:
+                    place.absolute(path, 1)
+        except SqlProblems:
+            return None
+        if _states(files) != found["states"]:
+            return None
+        columns = found["columns"]
+        return Translated(found["sql"], None if columns is None else _columns(columns), files, tuple(found["tables"]), found["volatile"], found["ordered"])
+
+    def keep_translation(self, sql: str, dialect: str, tables: Mapping[str, tuple[Column, ...]], place: Place, made: Translated) -> None:
+        if any(f.format == "delta" for f in made.files):        # its folder does not tell that the columns of the table changed
+            return
+        files = [[f.view, f.format, f.paths, f.options, _told(f.columns), f.function] for f in made.files]
+        with suppress(TypeError):               # an option that JSON has no form for
+            self._put(_translation_key(sql, dialect, tables, place), {
+                "sql": made.spark_sql, "columns": None if made.columns is None else _told(made.columns), "files": files, "states": _states(made.files),
+                "tables": made.tables, "volatile": made.volatile, "ordered": made.ordered})
+
+    def _get(self, key: str) -> Any:
+        with suppress(sqlite3.Error, orjson.JSONDecodeError):
+            row = self._file.execute("SELECT value FROM kept WHERE key = ?", [key]).fetchone()
+            return orjson.loads(row[0]) if row else None
+        return None
+
+    def _put(self, key: str, value: Any) -> None:
+        self._new[key] = orjson.dumps(value)
+
+
+def _key(*said: Any) -> str:
+    return hashlib.sha256(orjson.dumps([_translators(), *said])).hexdigest()
+
+
+def _translation_key(sql: str, dialect: str, tables: Mapping[str, tuple[Column, ...]], place: Place) -> str:
+    return _key("translation", dialect, sql, [[name, _told(columns)] for name, columns in tables.items()], str(place.project), [str(p) for p in place.allowed])
+
+
+def _told(columns: tuple[Column, ...]) -> list[list[str]]:
+    return [[c.name, c.duckdb_type, c.spark_type] for c in columns]
+
+
+def _columns(told: list[list[str]]) -> tuple[Column, ...]:
+    return tuple(Column(*column) for column in told)
+
+
+def _states(files: tuple[FileRead, ...]) -> list[list[list[Any]]]:
+    return [[list(item) for item in state(file.paths)] for file in files]

@@ -1,0 +1,126 @@
+"""DuckDB's SQL on Spark: DuckDB parses, binds and types; what is on the tested list is written for Spark, the rest is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from runtime.model import Column
+
+from . import files
+from .functions import registry
+from .gate import GateError, Node, first_offset, gate, line_of, lock, walk
+from .model import FileRead, Refused, SqlProblems, TableRef, Translated
+from .places import Place
+from .query import Queries
+from .scope import Columns
+from .types import UnknownType, name_quoted, parse, spark_type
+
+registry.load()
+_HINT = "; rewrite it, or write the model in Spark SQL with `-- @dialect: spark`"
+_done: dict[Any, Translated] = {}
+
+
+def references(sql: str) -> tuple[TableRef, ...]:
+    """The tables of the text, each at its first line. SqlProblems if it is not exactly one SELECT."""
+    with lock:
+        node = gate().parse(sql)["node"]
+    out: dict[str, TableRef] = {}
+    for item in tables_of(node, frozenset()):
+        name = table_name(item["qualified_name"]["path"])
+        out.setdefault(name, TableRef(name, line_of(sql, item["query_location"])))
+    return tuple(out.values())
+
+
+def translate(sql: str, mine: Mapping[str, tuple[Column, ...]], place: Place) -> Translated:
+    """`mine`: the tables that it reads, with their columns."""
+    with lock:
+        node = gate().parse(sql)["node"]
+        check_functions(sql, node)
+        text, reads = files.replace(sql, node, place)
+        key = (text, tuple(sorted(mine.items())), repr(sorted(reads.items())))
+        if key not in _done:
+            if len(_done) > 2000:
+                _done.clear()
+            _done[key] = _translate(text, mine, reads)
+        return _done[key]
+
+
+def _translate(sql: str, mine: Mapping[str, tuple[Column, ...]], reads: Mapping[str, FileRead]) -> Translated:
+    g = gate()
+    known = {**mine, **{name: read.columns for name, read in reads.items()}}
+    try:
+        g.ensure(known)
+        described = g.describe(sql)
+    except GateError as error:
+        raise SqlProblems([(error.line or 1, error.message)]) from None
+    node = g.parse(sql)["node"]
+
+    def lookup(path: list[str]) -> tuple[str, Columns]:
+        name = table_name(path)
+        view = reads[name].view if name in reads else name.replace(".", "__")
+        return view, [(c.name, parse(c.duckdb_type)) for c in known[name]]
+
+    queries = Queries(g, lookup)
+    queries.known[id(node)] = described
+    try:
+        text, columns = queries.write(node, None)
+        if columns != described:
+            raise Refused("this statement, whose columns come out differently")
+        outer = ", ".join(f"CAST({name_quoted(n)} AS {spark_type(t)}) AS {name_quoted(n)}" for n, t in described)
+    except Refused as refusal:
+        line = line_of(sql, refusal.where if refusal.where is not None else first_offset(node))
+        raise SqlProblems([(line, f"{refusal.construct} is not supported{_HINT if refusal.hint else ''}")]) from None
+    except UnknownType as error:
+        raise SqlProblems([(1, f"a column of type {error} is not supported (cast it)")]) from None
+    except GateError as error:
+        raise SqlProblems([(error.line or 1, error.message)]) from None
+    except RecursionError:
+        raise SqlProblems([(1, "an expression nested so deeply is not supported; split it over several models")]) from None
+    doubled = [n for i, (n, _) in enumerate(described) if n.lower() in {m.lower() for m, _ in described[:i]}]
+    if doubled:
+        raise SqlProblems([(1, f"two columns are named {doubled[0]}; give one of them another name with AS")])
+    if "${" in text + outer:
+        raise SqlProblems([(1, "${ in a name is not supported")])  # Spark would put a setting or a variable of the environment there
+    out = tuple(Column(n, str(t), spark_type(t)) for n, t in described)
+    ordered = any(m["type"] == "ORDER_MODIFIER" for m in node["modifiers"])
+    return Translated(f"SELECT {outer} FROM ({text}) AS __m", out, tuple(reads.values()), tuple(mine), volatile(node), ordered)
+
+
+def volatile(node: Node) -> bool:
+    from .expr import VOLATILE_NAMES
+
+    return any(
+        n.get("function_name") in registry.VOLATILE or n.get("class") == "COLUMN_REF" and n["column_names"][0].lower() in VOLATILE_NAMES for n in walk(node)
+    )
+
+
+def table_name(path: Sequence[str]) -> str:
+    return ".".join(p.lower() for p in (path if len(path) > 1 else ["main", *path]))
+
+
+def tables_of(node: Any, ctes: frozenset[str]) -> Iterator[Node]:
+    """The tables below a node that are neither CTEs nor files."""
+    if isinstance(node, list):
+        for item in node:
+            yield from tables_of(item, ctes)
+    elif isinstance(node, dict):
+        if node.get("type") == "BASE_TABLE":
+            path = node["qualified_name"]["path"]
+            if not (len(path) == 1 and (path[0].lower() in ctes or files.is_path(path[0]))):
+                yield node
+        for entry in (node.get("cte_map") or {}).get("map", []):
+            own = frozenset({entry["key"].lower()}) if entry["value"]["query_node"]["type"] == "RECURSIVE_CTE_NODE" else frozenset()
+            yield from tables_of(entry["value"], ctes | own)
+            ctes = ctes | {entry["key"].lower()}
+        for key, value in node.items():
+            if key != "cte_map" and isinstance(value, dict | list):
+                yield from tables_of(value, ctes)
+
+
+def check_functions(sql: str, node: Node) -> None:
+    """Table functions that could read what they should not are refused before DuckDB sees the text."""
+    known = {*files.FORMATS, "range", "generate_series", "unnest"}
+    bad = [n for n in walk(node) if n.get("type") == "TABLE_FUNCTION" and n["function"]["function_name"] not in known]
+    if bad:
+        raise SqlProblems([(line_of(sql, n["query_location"]), f"the table function {n['function']['function_name']}() is not supported{_HINT}") for n in bad])
