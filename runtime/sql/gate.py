@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 import duckdb
+import orjson
 
 from runtime.model import Column
 
@@ -64,6 +65,7 @@ class Gate:
         self._tables: dict[str, tuple[Column, ...]] = {}
         self._schemas = {"main", "__files"}
         self._described: dict[str, list[tuple[str, Type]]] = {}
+        self._types: dict[str, list[Type]] = {}
         self._parsed: dict[str, Node] = {}
         rows = self.con.execute("SELECT function_name, function_type, stability FROM duckdb_functions()").fetchall()
         self.aggregates = {n for n, t, _ in rows if t == "aggregate"} | {"json_group_array", "json_group_object", "json_group_structure", "count_star"}
@@ -84,7 +86,7 @@ class Gate:
         return self._parsed[sql]
 
     def _parse(self, sql: str) -> Node:
-        answer = json.loads(self.run("SELECT json_serialize_sql(?::VARCHAR)", sql)[0][0])
+        answer = _read(self.run("SELECT json_serialize_sql(?::VARCHAR)", sql)[0][0])
         if answer["error"]:
             at = int(answer.get("position") or 0)
             raise SqlProblems([(line_of(sql, at), _refusal(sql, str(answer["error_message"])))])
@@ -100,8 +102,17 @@ class Gate:
 
     def text(self, node: Node) -> str:
         """DuckDB's own spelling of a query node."""
-        statement = {"error": False, "statements": [{"node": node, "named_param_map": []}]}
-        return str(self.run("SELECT json_deserialize_sql(?::JSON)", json.dumps(statement))[0][0])
+        return str(self.run("SELECT json_deserialize_sql(?::JSON)", _written(node))[0][0])
+
+    def types(self, node: Node) -> list[Type]:
+        """The types of a query node's columns, without the way over its text."""
+        written = _written(node)
+        if written not in self._types:
+            rows = self.run("DESCRIBE SELECT * FROM json_execute_serialized_sql(?::VARCHAR)", written)
+            if len(self._types) > 20_000:
+                self._types.clear()
+            self._types[written] = [types.parse(r[1]) for r in rows]
+        return self._types[written]
 
     def describe(self, sql: str) -> list[tuple[str, Type]]:
         if sql not in self._described:
@@ -132,6 +143,23 @@ class Gate:
             self.run(f"CREATE OR REPLACE TABLE {path}.{quoted(table)} ({body})")
             self._tables[name] = columns
             self._described.clear()
+            self._types.clear()
+
+
+def _written(node: Node) -> str:
+    """A statement as DuckDB serializes it."""
+    statement = {"error": False, "statements": [{"node": node, "named_param_map": []}]}
+    try:
+        return orjson.dumps(statement).decode()
+    except TypeError:                           # nested deeper than it goes
+        return json.dumps(statement)
+
+
+def _read(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return json.loads(text)
 
 
 def _refusal(sql: str, message: str) -> str:
@@ -174,11 +202,11 @@ def first_offset(node: Any) -> int | None:
 
 def walk(node: Any) -> Any:
     """Every dict below a node, itself first."""
-    if isinstance(node, dict):
-        yield node
-        for child in node.values():
-            if isinstance(child, dict | list):
-                yield from walk(child)
-    elif isinstance(node, list):
-        for child in node:
-            yield from walk(child)
+    left = [node]
+    while left:
+        item = left.pop()
+        if type(item) is dict:
+            yield item
+            left.extend([child for child in reversed(item.values()) if type(child) is dict or type(child) is list])
+        elif type(item) is list:
+            left.extend(reversed(item))
