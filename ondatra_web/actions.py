@@ -62,8 +62,11 @@ def confirm_run(run: Run, *, user: AbstractBaseUser | None = None, trigger: str 
             run.refresh_from_db()
             raise ConfigError(f"run {run.pk} is {run.status}: only a held run can be confirmed")
         Run.objects.filter(pk=run.pk).update(error=run.error + " (confirmed)")
-        options = {**run.options, "confirmed_deletes": run.options.get("would_delete", run.deleted), "confirms": run.pk}
-        new = Run.objects.create(sync=run.sync, trigger=trigger, started_by=audit.person(user), full=run.full, options=options)
+        options = {**run.options, "confirms": run.pk}
+        if not run.options.get("history_gone"):
+            options["confirmed_deletes"] = run.options.get("would_delete", run.deleted)
+        full = run.full or bool(run.options.get("history_gone"))        # what changed is not known, so everything goes
+        new = Run.objects.create(sync=run.sync, trigger=trigger, started_by=audit.person(user), full=full, options=options)
         audit.write(run.sync.workspace.organization_id, user, "confirm_run", f"run {run.pk}", {"run": new.pk})
         if send:
             transaction.on_commit(lambda: queue.send("pipeline", new.pk))

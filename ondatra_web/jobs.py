@@ -16,7 +16,9 @@ from django.db import close_old_connections, transaction  # noqa: E402
 from ondatra_web import execution, exporting, queue, workers  # noqa: E402
 from ondatra_web import sync_log as log_table  # noqa: E402
 from ondatra_web.ledger import is_alive  # noqa: E402
-from ondatra_web.models import Delivery, Organization, Run  # noqa: E402
+from ondatra_web.models import Delivery, Organization, Run, Workspace  # noqa: E402
+from ondatra_web.upkeep import keep_lake  # noqa: E402
+from runtime import spark  # noqa: E402
 from runtime.errors import OndatraError  # noqa: E402
 
 queue.broker()
@@ -103,3 +105,11 @@ def sync_log(organization_id: int) -> None:
     else:
         for problem in written.problems:
             log.warning("the sync log of organization %s: %s", organization_id, problem)
+
+
+@dramatiq.actor(queue_name="pipeline", max_retries=0, time_limit=TIME_LIMIT)
+def upkeep(workspace_id: int) -> None:
+    """Looks after the lake of a workspace: the pipeline worker has the Spark session."""
+    close_old_connections()
+    workers.me("pipeline")
+    keep_lake(Workspace.objects.get(pk=workspace_id), spark.isolated)

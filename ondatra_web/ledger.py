@@ -86,7 +86,8 @@ class DatabaseLedger:
         return SyncWork(
             run_id=run.pk, mark=sync.mark, waiting=() if changed else left, delivered_rows=max(sync.source_rows - sync.invalid_rows, 0),
             out_url=f"{settings.ONDATRA.staging_url}/{self.workspace.pk}/{sync.pk}/{run.pk}", full=run.full,
-            confirmed_deletes=run.options.get("confirmed_deletes"), baseline=bool(run.options.get("baseline")), fresh=bool(changed))
+            confirmed_deletes=run.options.get("confirmed_deletes"), baseline=bool(run.options.get("baseline")), fresh=bool(changed),
+            forgo=run.full and bool(run.options.get("history_gone")))
 
     def _start(self, sync: Sync) -> Run:
         """A working run of ours, or a skipped one where another works. A dead process's run is closed on the way."""
@@ -123,6 +124,8 @@ class DatabaseLedger:
             setattr(run, name, int(getattr(error, name.removesuffix("_count"), 0) or 0))
         run.planned = run.not_tried = run.changed + run.deleted
         run.options["would_delete"] = run.deleted
+        if error.gone:
+            run.options["history_gone"] = True
         run.save(update_fields=["source_count", "unchanged", "invalid", "changed", "deleted", "planned", "not_tried", "options"])
         self._end(run, Run.Status.HELD, str(error))
 

@@ -81,6 +81,7 @@ class Workspace(models.Model):
     env_file = models.CharField(max_length=1000, blank=True)
     allow_paths = models.JSONField(default=list, blank=True)
     mask_key = models.CharField(max_length=64, editable=False)      # hex; key of @mask …:hash
+    upkeep_at = models.DateTimeField(null=True, blank=True)         # when its lake is looked after next
     created_at = models.DateTimeField(default=timezone.now)
 
     def __str__(self) -> str:

@@ -39,6 +39,7 @@ def round() -> None:
     exporting.remove_old()
     write_waiting_files()
     retention.expire()
+    start_upkeep()
     if timezone.now() - _facts_written[0] > FACTS_EVERY:
         staged.remove_old()
         write_facts()
@@ -82,6 +83,23 @@ def start_scheduled() -> None:
         due = sync.next_run_at <= now and Sync.objects.filter(pk=sync.pk, next_run_at=sync.next_run_at).update(next_run_at=following)
         if due and not Run.objects.filter(sync=sync, status__in=Run.ACTIVE).exists():
             actions.start_run(sync, trigger="schedule")
+
+
+def start_upkeep() -> None:
+    """Wakes a worker for each workspace whose lake is to be looked after; a message that is lost costs one round."""
+    now = timezone.now()
+    told = settings.ONDATRA.upkeep
+    if told == "off":
+        return
+    try:
+        following = schedules.next_time(told, now)
+    except OndatraError as error:
+        log.warning("ONDATRA_UPKEEP: %s, or off", error)
+        return
+    Workspace.objects.filter(upkeep_at=None).update(upkeep_at=following)
+    for workspace in Workspace.objects.filter(upkeep_at__lte=now):
+        if Workspace.objects.filter(pk=workspace.pk, upkeep_at=workspace.upkeep_at).update(upkeep_at=following):
+            queue.send("upkeep", workspace.pk, queue="pipeline")
 
 
 def resume_dead() -> None:

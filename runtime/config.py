@@ -26,6 +26,8 @@ class Config:
     most_unwritten: int = 5_000_000
     #: Whether the scheduler keeps the table sync_log of each organization.
     keeps_sync_log: bool = True
+    #: When the lake is looked after: cron text, `every 12h`, or off.
+    upkeep: str = "0 3 * * *"
 
     @property
     def jars_dir(self) -> Path:
@@ -58,6 +60,7 @@ def from_env(env: Mapping[str, str] = os.environ) -> Config:
         spark_master=env.get("SPARK_MASTER") or "local[2]",
         s3_endpoint=env.get("AWS_ENDPOINT_URL_S3") or env.get("AWS_ENDPOINT_URL") or None,
         bucket_endpoints=tuple(e.strip().rstrip("/") for e in env.get("ONDATRA_BUCKET_ENDPOINTS", "").split(",") if e.strip()),
+        upkeep=env.get("ONDATRA_UPKEEP") or "0 3 * * *",
         most_unwritten=int(env.get("ONDATRA_MOST_UNWRITTEN") or 5_000_000),
         keeps_sync_log=env.get("ONDATRA_SYNC_LOG", "").lower() not in ("off", "0", "no", "false"),
     )

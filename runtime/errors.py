@@ -49,7 +49,10 @@ class BuildError(OndatraError):
 
 
 class HeldError(OndatraError):
-    """Raised when a run needs a person's word before it may write."""
+    """Raised when a run needs a person's word before it may write, with what it would do in records; `gone` if the changes since the mark are."""
+
+    source = unchanged = invalid = changed = deleted = 0
+    gone = False
 
 
 class HistoryGone(OndatraError):

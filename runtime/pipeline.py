@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from runtime import faults, plan, sources
-from runtime.errors import BuildError, Cancelled, HeldError, LeaseLost
+from runtime.errors import BuildError, Cancelled, HeldError, HistoryGone, LeaseLost
 from runtime.lake import quoted
 from runtime.model import Column, Model
 from runtime.outside import open_table
@@ -70,6 +70,7 @@ class SyncWork:
     confirmed_deletes: int | None = None
     full: bool = False
     baseline: bool = False
+    forgo: bool = False                         # the changes since the mark are gone and a person said to go on without them
     fresh: bool = False                         # its kind or key changed and a person said --full or --baseline: the table starts anew
 
 
@@ -175,6 +176,8 @@ class Line:
                 faults.point("after_commit")
                 self.ledger.step(work, "changes")
                 staged = self._stage(work, result)
+            except HistoryGone as error:
+                raise held_without_history(result, error) from error
             finally:
                 self._name_jobs(None)
         self.ledger.staged(work, result, staged)
@@ -267,9 +270,18 @@ class Line:
         request = StageRequest(
             model=result.model, table=table, mark=self.ledger.mark(work, result), version=result.version,
             own_from=result.own_from if result.own_from is not None else -1, waiting=work.waiting, out_url=work.out_url, full=work.full,
-            columns=result.columns)
+            forgo=work.forgo, columns=result.columns)
         with effort.fit(self.spark, table.size() + ROW * sum(len(c.states) for c in work.waiting)):
             return stage(self.spark, request)
+
+
+def held_without_history(result: Result, error: HistoryGone) -> HeldError:
+    """What changed since the mark cannot be known; the table stays built and the mark where it is until a person decides."""
+    held, built = HeldError(str(error)), result.built
+    held.gone = True
+    held.source, held.invalid = (built.source, built.invalid_rows) if built else (result.rows, 0)
+    held.changed = held.source - held.invalid
+    return held
 
 
 def stored(frame: DataFrame, columns: tuple[Column, ...]) -> DataFrame:

@@ -69,6 +69,7 @@ class StageRequest:
     chunk_rows: int = 50_000
     full: bool = False
     columns: tuple[Column, ...] = ()            # the SELECT's, in its order
+    forgo: bool = False                         # with full: the feed is gone, so only the current rows and what waits are sent
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,7 @@ class _Staging:
     def _feed(self) -> _Feed:
         r = self.request
         start = 0 if r.mark is None else r.mark + 1
-        if start > r.version:
+        if start > r.version or (r.forgo and r.full):
             return _Feed([], {})
         try:
             frame = r.table.feed(self.spark, start, r.version)
