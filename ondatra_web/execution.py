@@ -79,14 +79,17 @@ def _folder(workspace: Workspace) -> Path:
 
 def _save_syncs(workspace: Workspace, project: Project, *, whole: bool) -> None:
     """A row for each model with a sink; one whose file is gone is archived."""
+    known = {sync.name: sync for sync in Sync.objects.filter(workspace=workspace)}
     for name, model in project.models.items():
         if model.sink is None:
             continue
         told: dict[str, Any] = {"description": model.description, "tags": list(model.tags), "schedule": model.schedule or "",
                                 "retention_days": model.retention, "archived_at": None}
-        sync, made = Sync.objects.get_or_create(workspace=workspace, name=name, defaults={
-            **told, "kind": model.kind, "key": list(model.key), "function": model.sink.function, "sink_args": list(model.sink.args)})
-        if not made and any(getattr(sync, k) != v for k, v in told.items()):
+        sync = known.get(name)
+        if sync is None:
+            Sync.objects.get_or_create(workspace=workspace, name=name, defaults={
+                **told, "kind": model.kind, "key": list(model.key), "function": model.sink.function, "sink_args": list(model.sink.args)})
+        elif any(getattr(sync, k) != v for k, v in told.items()):
             for key, value in told.items():
                 setattr(sync, key, value)
             sync.save(update_fields=list(told))
@@ -112,8 +115,7 @@ def run_line(walk: Walk, options: Mapping[str, Any], *, trigger: str, given: Map
         if isinstance(ledger, DryLedger):
             ledger.close()
         walk.runs = ledger.runs
-        for run in walk.runs.values():
-            run.refresh_from_db()
+        _refresh(walk)
 
 
 def run_here(workspace: Workspace, names: Sequence[str], options: Mapping[str, Any], *, trigger: str = "command",
@@ -131,9 +133,14 @@ def run_here(workspace: Workspace, names: Sequence[str], options: Mapping[str, A
     except BaseException as error:
         _give_back(walk.runs.values(), error)
         raise
-    for run in walk.runs.values():
-        run.refresh_from_db()
+    _refresh(walk)
     return walk
+
+
+def _refresh(walk: Walk) -> None:
+    for run in walk.runs.values():
+        if run.status != Run.Status.COMPLETED:              # nothing changes any more in one that is
+            run.refresh_from_db()
 
 
 def _give_back(runs: Iterable[Run], error: BaseException) -> None:
@@ -298,7 +305,8 @@ def close_dead(walk: Walk, run: Run) -> None:
 
 def report(walk: Walk) -> dict[str, Any]:
     """The object that `run --json` prints."""
-    syncs = [run_report(run) for name in walk.project.order if (run := walk.runs.get(name))]
+    fresh = Run.objects.select_related("sync").in_bulk([run.pk for run in walk.runs.values()])
+    syncs = [run_report(fresh[run.pk]) for name in walk.project.order if (run := walk.runs.get(name))]
     models = [{"model": r.model.name, "kind": r.model.kind, "action": r.action, "rows": r.rows, "error": r.error} for r in walk.results.values()]
     statuses = [s["status"] for s in syncs] + [Run.Status.FAILED for m in models if m["action"] == "failed"]
     worst = max(statuses, key=lambda s: WORST.index(Run.Status(s)), default=Run.Status.COMPLETED)
@@ -306,7 +314,6 @@ def report(walk: Walk) -> dict[str, Any]:
 
 
 def run_report(run: Run) -> dict[str, Any]:
-    run = Run.objects.select_related("sync").get(pk=run.pk)
     return {"sync": run.sync.name, "sync_id": run.sync_id, "run_id": run.pk, "status": run.status, "error": run.error or None,
             "counts": run.counts, "tracking": run.tracking or None, "trigger": run.trigger, "dry_run": run.dry_run,
             **({"first_requests": records.first_requests(run)} if run.dry_run else {})}

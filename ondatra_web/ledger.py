@@ -6,6 +6,8 @@ import logging
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,8 +15,8 @@ from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
-from ondatra_web import outbox, waiting, workers
-from ondatra_web.models import Chunk, Delivery, ModelState, Run, RunLog, Sync, Worker, Workspace
+from ondatra_web import outbox, stores, waiting, workers
+from ondatra_web.models import Chunk, Delivery, Job, ModelState, Run, RunLog, Sync, Worker, Workspace
 from ondatra_web.outbox import columns_of
 from runtime import faults, staging, states, tracking
 from runtime.calls import unit_starts
@@ -70,6 +72,50 @@ class DatabaseLedger:
         ModelState.objects.filter(pk__in=self.same).update(last_action="unchanged", last_error="", last_run_at=timezone.now())
 
     # runs
+
+    def idle(self, model: Model, known: Remembered) -> bool:
+        sync = self._resting.get(model.name)
+        if sync is None or model.sink is None or model.name in self.given or any(self.options.values()):
+            return False
+        told = self.pushes[model.name].api.destination
+        return (sync.mark == known.version and not held_by_change(sync, model) and sync.sink_args == list(model.sink.args)
+                and sync.columns == self.known[model.name].columns
+                and sync.destination is not None and (sync.destination.destination.type, sync.destination.name) == (told.type, told.object))
+
+    @cached_property
+    def _resting(self) -> dict[str, Sync]:
+        """Syncs of which nothing waits and no run works, by name."""
+        syncs = Sync.objects.filter(workspace=self.workspace, finalize_due=False, archived_at=None).select_related("destination__destination")
+        busy = [waiting.of_syncs(syncs), Job.objects.filter(sync__in=syncs, ended_at=None),
+                Run.objects.filter(sync__in=syncs, status__in=[Run.Status.WORKING, Run.Status.CANCELING])]
+        taken = {pk for rows in busy for pk in rows.values_list("sync_id", flat=True)}
+        return {sync.name: sync for sync in syncs if sync.pk not in taken}
+
+    def rested(self, results: Sequence[Result]) -> None:
+        if not results:
+            return
+        now, (url, bucket) = timezone.now(), stores.current(self.workspace.organization_id)
+        with transaction.atomic():
+            runs = []
+            for result in results:
+                sync = self._resting[result.model.name]
+                runs.append(Run(
+                    sync=sync, status=Run.Status.COMPLETED, trigger=self.trigger, started_at=now, ended_at=now, lease=1, options=self.options, staged=True,
+                    tracking="written", step="push", step_times=dict.fromkeys(("build", "changes", "push"), now.isoformat()), store_url=url, bucket=bucket,
+                    table_version=sync.mark, source_count=sync.source_rows, invalid=sync.invalid_rows, unchanged=sync.source_rows - sync.invalid_rows))
+            Run.objects.bulk_create(runs)
+            told = []
+            for run, result in zip(runs, results, strict=True):
+                self.runs[result.model.name] = run
+                store, info = self.store_of(run)
+                told.append((store, tracking.with_columns(info, result.columns)))
+                run.metadata = tracking.metadata(told[-1][1])
+                self.remember(result)
+                print(f"run {run.pk} of {run.sync.name} started", file=sys.stderr)
+            Run.objects.bulk_update(runs, ["metadata"])
+        with ThreadPoolExecutor(8) as pool:         # each of them waits for the disk or the network
+            problems = list(pool.map(_describe, told))
+        RunLog.objects.bulk_create([RunLog(run=run, level="warning", text=why) for run, why in zip(runs, problems, strict=True) if why])
 
     def begin(self, model: Model) -> SyncWork | None:
         sync = Sync.objects.get(workspace=self.workspace, name=model.name)
@@ -271,6 +317,15 @@ class DatabaseLedger:
         run.not_tried = left_out
         run.staged, run.table_version, run.step = True, sync.mark, "push"
         run.save()
+
+
+def _describe(place: tuple[Store, tracking.RunInfo]) -> str:
+    """Writes a run's metadata.json; what went wrong."""
+    try:
+        tracking.write_metadata(*place)
+    except StoreError as error:
+        return f"the files of this run wait: {error}"
+    return ""
 
 
 def place_of(workspace_id: int, model: str) -> str:

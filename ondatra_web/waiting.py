@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,12 @@ from runtime import chunk_files, states
 
 def chunks_of(sync: Sync) -> QuerySet[Chunk]:
     """The chunks of which something waits, oldest first."""
-    return Chunk.objects.filter(sync=sync).exclude(due_rows=0, rejected_rows=0, blocked_rows=0).order_by("pk")
+    return of_syncs([sync]).order_by("pk")
+
+
+def of_syncs(syncs: Iterable[Sync]) -> QuerySet[Chunk]:
+    """The chunks of these syncs of which something waits."""
+    return Chunk.objects.filter(sync__in=syncs).exclude(due_rows=0, rejected_rows=0, blocked_rows=0)
 
 
 def counted(sync: Sync) -> dict[str, int]:

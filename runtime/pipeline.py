@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -85,6 +85,13 @@ class Ledger(Protocol):
     def remember(self, result: Result) -> None:
         """Of a model without a sink, after its commit."""
 
+    def idle(self, model: Model, known: Remembered) -> bool:
+        """Whether a sync whose table stays as it is has nothing to do: nothing waits, no run works, nobody asked for more."""
+        ...
+
+    def rested(self, results: Sequence[Result]) -> None:
+        """The runs of idle syncs, all at once."""
+
     def begin(self, model: Model) -> SyncWork | None:
         """The sync's run starts; None when it may not (another run works, or a person must decide first)."""
 
@@ -120,17 +127,33 @@ class Line:
 
     def run(self) -> dict[str, Result]:
         """Every model of the project, inputs first. A model that fails skips what reads it and nothing else."""
+        idle = []
         for name in self.project.order:
             model = self.project.models[name]
             broken = [i for i in self.project.inputs[name] if self.results[i].action in ("failed", "skipped")]
             if broken:
                 self.results[name] = Result(model, "skipped", error=f"its input {broken[0]} {self.results[broken[0]].action}")
                 self.ledger.remember(self.results[name])
+            elif model.sink and (same := self._same(model)) and self.ledger.idle(model, same[0]):
+                self.results[name] = same[1]
+                idle.append(same[1])
             elif model.sink:
                 self.results[name] = self._sync(model)
             else:
                 self.results[name] = self._plain(model)
+        self.ledger.rested(idle)
         return self.results
+
+    def _same(self, model: Model) -> tuple[Remembered, Result] | None:
+        """What is known of a model whose result cannot have changed."""
+        known, print_ = self.ledger.remembered(model.name), self._print(model)
+        if self.rebuild or known is None or known.version is None or not print_ or known.fingerprint != print_:
+            return None
+        return known, Result(model, "unchanged", known.rows, version=known.version, own_from=known.version, fingerprint=print_, columns=known.columns,
+                             sql=self.project.translated[model.name].spark_sql, inputs=self.project.inputs[model.name])
+
+    def _print(self, model: Model) -> str:
+        return plan.fingerprint(model, self.project.translated[model.name], {i: self.results[i].version for i in self.project.inputs[model.name]})
 
     def _plain(self, model: Model) -> Result:
         try:
@@ -203,17 +226,14 @@ class Line:
     # build
 
     def _build(self, model: Model, work: SyncWork | None) -> Result:
+        asked = work and (work.confirmed_deletes is not None or work.fresh)
+        if not asked and (same := self._same(model)):
+            return same[1]
         from runtime import kinds
         from runtime.lake import LakeTable
 
-        translated = self.project.translated[model.name]
-        inputs = {i: self.results[i].version for i in self.project.inputs[model.name]}
-        print_ = plan.fingerprint(model, translated, inputs)
+        translated, print_ = self.project.translated[model.name], self._print(model)        # before the files are read
         known = self.ledger.remembered(model.name)
-        same = known is not None and known.version is not None and print_ and known.fingerprint == print_
-        if known and same and not self.rebuild and not (work and (work.confirmed_deletes is not None or work.fresh)):
-            return Result(model, "unchanged", known.rows, version=known.version, own_from=known.version, fingerprint=print_,
-                          columns=known.columns, sql=translated.spark_sql, inputs=tuple(inputs))
         frame, columns = self._frame(model)
         if known and columns != known.columns and [c.name for c in columns] == [c.name for c in known.columns] and frame.isEmpty():
             # a file without rows tells no types: what was delivered keeps its own, so that its deletes carry its values
@@ -227,7 +247,7 @@ class Line:
                             options=options, delivered_rows=work.delivered_rows if work else 0)
         own_from = built.version if built.action == "unchanged" else built.previous_version
         return Result(model, built.action, built.rows, version=built.version, own_from=own_from, fingerprint=print_, columns=columns,
-                      sql=translated.spark_sql, inputs=tuple(inputs), built=built)
+                      sql=translated.spark_sql, inputs=self.project.inputs[model.name], built=built)
 
     @property
     def spark(self) -> SparkSession:
