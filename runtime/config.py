@@ -22,6 +22,8 @@ class Config:
     s3_endpoint: str | None
     #: Servers besides AWS that organizations may name for buckets of their own.
     bucket_endpoints: tuple[str, ...] = ()
+    #: Spark catalogs that projects may use as connections, by the names of their classes.
+    catalog_classes: tuple[str, ...] = ()
     #: Records that may wait for a store that is down before new runs are refused.
     most_unwritten: int = 5_000_000
     #: Whether the scheduler keeps the table sync_log of each organization.
@@ -61,6 +63,7 @@ def from_env(env: Mapping[str, str] = os.environ) -> Config:
         s3_endpoint=env.get("AWS_ENDPOINT_URL_S3") or env.get("AWS_ENDPOINT_URL") or None,
         bucket_endpoints=tuple(e.strip().rstrip("/") for e in env.get("ONDATRA_BUCKET_ENDPOINTS", "").split(",") if e.strip()),
         upkeep=env.get("ONDATRA_UPKEEP") or "0 3 * * *",
+        catalog_classes=tuple(c.strip() for c in env.get("ONDATRA_CATALOG_CLASSES", "").split(",") if c.strip()),
         most_unwritten=int(env.get("ONDATRA_MOST_UNWRITTEN") or 5_000_000),
         keeps_sync_log=env.get("ONDATRA_SYNC_LOG", "").lower() not in ("off", "0", "no", "false"),
     )

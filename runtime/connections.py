@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from runtime.config import from_env
 from runtime.errors import Problem
 from runtime.model import Dialect
 from runtime.redact import HIDDEN
@@ -25,8 +26,10 @@ DRIVERS = {"postgresql": "org.postgresql.Driver", "mysql": "com.mysql.cj.jdbc.Dr
            "sqlserver": "com.microsoft.sqlserver.jdbc.SQLServerDriver", "redshift": "com.amazon.redshift.Driver"}
 PROPERTIES = {"ssl", "sslmode", "connectTimeout", "socketTimeout", "loginTimeout", "currentSchema", "databaseName", "encrypt", "trustServerCertificate",
               "ApplicationName", "applicationName", "useSSL", "requireSSL", "serverTimezone"}
+_SECRET_NAME = re.compile(r"password|passwd|secret|token|credential|private|api.?key|access.?key", re.I)
 KEYS = {"jdbc": {"type", "url", "user", "password", "properties", "fetch_size"},
-        "s3": {"type", "url", "endpoint", "region", "access_key", "secret_key", "session_token", "format"}}
+        "s3": {"type", "url", "endpoint", "region", "access_key", "secret_key", "session_token", "format"},
+        "catalog": {"type", "class", "options"}}
 SECRET = {"password", "access_key", "secret_key", "session_token"}
 FORMATS = ("parquet", "delta")
 _URL = {"jdbc": re.compile(rf"jdbc:({'|'.join(DRIVERS)})://[\w.-]+(:\d+)?(/[\w.-]*)?\Z"), "s3": re.compile(r"s3://[a-z0-9][a-z0-9.-]+(/[\w./=-]*)?\Z")}
@@ -41,14 +44,14 @@ class Connection:
     name: str
     type: str
     told: Mapping[str, Any] = field(repr=False)
+    hidden: tuple[str, ...] = field(default=(), repr=False)     # the values that came from the environment
     missing: tuple[str, ...] = ()
     source: str = ""                            # where a missing secret is to be set
 
     def scrub(self, text: str) -> str:
         """A message of the other side, without this connection's secrets."""
-        for key in SECRET & set(self.told):
-            if self.told[key]:
-                text = text.replace(self.told[key], HIDDEN)
+        for value in self.hidden:
+            text = text.replace(value, HIDDEN)
         return text
 
 
@@ -102,25 +105,52 @@ class _Reader:
         if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name in TAKEN:
             self.wrong("", "its name must be lower-case letters, digits and underscores and no word that SQL uses itself", name)
         if kind not in KEYS:
-            self.wrong("type", f"type is {' or '.join(KEYS)}; found {kind!r}", name)
+            self.wrong("type", f"type is jdbc, s3 or catalog; found {kind!r}", name)
             return None
         for key in sorted(set(table) - KEYS[kind]):
             self.wrong(key, f"{key!r} is no key of type {kind}; there are: {', '.join(sorted(KEYS[kind]))}", name)
         self._values(name, kind, table)
+        hidden: list[str] = []
+        missing: list[str] = []
+        values = self._filled(name, {k: v for k, v in table.items() if k not in ("properties", "options")}, hidden, missing)
+        values |= {"properties": table.get("properties", {}), "options": self._filled(name, table.get("options", {}), hidden, missing)}
+        return Connection(name, kind, values, tuple(hidden), tuple(missing), self.secrets.source) if len(self.problems) == before else None
+
+    def _filled(self, name: str, table: Mapping[str, Any], hidden: list[str], missing: list[str]) -> dict[str, Any]:
+        """The table with the environment's values in the place of `{ env = "NAME" }`."""
         values: dict[str, Any] = {}
-        missing = []
         for key, value in table.items():
-            if isinstance(value, dict) and key != "properties":
-                if set(value) != {"env"} or not isinstance(value["env"], str):
-                    self.wrong(key, f'{key}: {{ env = "NAME" }} is expected', name)
-                    continue
-                values[key] = self.secrets.get(value["env"]) or ""
-                missing += [value["env"]] if not values[key] else []
-            else:
+            if not isinstance(value, dict):
                 values[key] = value
-        return Connection(name, kind, values, tuple(missing), self.secrets.source) if len(self.problems) == before else None
+            elif set(value) != {"env"} or not isinstance(value["env"], str):
+                self.wrong(key, f'{key}: {{ env = "NAME" }} is expected', name)
+            elif found := self.secrets.get(value["env"]):
+                values[key] = found
+                hidden.append(found)
+            else:
+                missing.append(value["env"])
+        return values
+
+    def _catalog(self, name: str, table: dict[str, Any]) -> None:
+        known = from_env().catalog_classes
+        if table.get("class") not in known:
+            allowed = ", ".join(known) or "none"
+            self.wrong("class", f"class is one that the install allows in ONDATRA_CATALOG_CLASSES ({allowed}); found {table.get('class')!r}", name)
+        options = table.get("options", {})
+        if not isinstance(options, dict) or not all(isinstance(v, str | int | bool | dict) for v in options.values()):
+            self.wrong("options", "options is a table of texts, numbers and truth values", name)
+            table["options"] = {}
+            return
+        for key in sorted(options):
+            if not re.fullmatch(r"[\w.-]+", key):
+                self.wrong("options", f"the option {key!r} is no name of letters, digits, points and dashes", name)
+            elif _SECRET_NAME.search(key) and not isinstance(options[key], dict):
+                self.wrong("options", f'{key} must not stand in this file: write {key} = {{ env = "NAME" }} and set NAME in {self.secrets.source}', name)
 
     def _values(self, name: str, kind: str, table: dict[str, Any]) -> None:
+        if kind == "catalog":
+            self._catalog(name, table)
+            return
         url = table.get("url")
         if not isinstance(url, str) or not _URL[kind].match(url) or ".." in url:
             # it may hold a password: not shown

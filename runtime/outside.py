@@ -24,7 +24,7 @@ def open_table(spark: SparkSession, connection: Connection, name: str) -> DataFr
         if not NAME.match(part):
             raise BuildError(f"{name}: {part!r} is no plain name; make a view for it in {connection.name}")
     try:
-        return (_jdbc if connection.type == "jdbc" else _s3)(spark, connection, schema, table)
+        return {"jdbc": _jdbc, "s3": _s3, "catalog": _catalog}[connection.type](spark, connection, schema, table)
     except Exception as error:
         raise BuildError(f"{name}: {explained(connection, error)}") from None
 
@@ -64,3 +64,12 @@ def _s3(spark: SparkSession, connection: Connection, schema: str, table: str) ->
     options["fs.s3a.impl.disable.cache"] = "true"
     path = told["url"].replace("s3://", "s3a://", 1).rstrip("/") + f"/{schema}/{table}"
     return spark.read.format(told.get("format", "parquet")).options(**options).load(path)
+
+
+def _catalog(spark: SparkSession, connection: Connection, schema: str, table: str) -> DataFrame:
+    """A catalog belongs to the session, which is one walk's own: no other project finds it there."""
+    prefix = f"spark.sql.catalog.{connection.name}"
+    spark.conf.set(prefix, connection.told["class"])
+    for key, value in connection.told["options"].items():
+        spark.conf.set(f"{prefix}.{key}", str(value).lower() if isinstance(value, bool) else str(value))
+    return spark.read.table(".".join(f"`{part}`" for part in (connection.name, schema, table)))

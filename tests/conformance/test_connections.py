@@ -115,3 +115,31 @@ def test_folders_of_an_object_store_are_tables_too_each_connection_with_its_own_
     ran = case.run()
     assert ran.exit == 2 and "clocks" in ran.problem("models/mart/gone.sql", 2) and "wrong-secret-55" not in ran.text
     assert "events" not in ran.problem("models/mart/theirs.sql", 2)     # its own key was tried, not that of the other connection to this bucket
+
+
+def test_tables_of_a_catalog_that_the_install_allows(case, shop):
+    catalog = "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog"
+    case.echo()
+    case.setenv("PG_PASSWORD", PASSWORD)
+    case.write("ondatra.toml", f"""
+        [connections.pg]
+        type = "catalog"
+        class = "{catalog}"
+        [connections.pg.options]
+        url = "jdbc:postgresql://{shop[1]}/postgres"
+        driver = "org.postgresql.Driver"
+        user = "app"
+        password = {{ env = "PG_PASSWORD" }}
+        pushDownPredicate = false
+        """)
+    shop[0].execute("CREATE TABLE crm.teams AS SELECT 1 AS id, 'Red' AS name UNION ALL SELECT 2, 'blue'")
+    case.model("sync/teams", "-- @kind: merge\n-- @unique_key: id\n-- @sink: echo\nSELECT id, lower(name) AS name\nFROM pg.crm.teams WHERE name > 'R'")
+    assert "ONDATRA_CATALOG_CLASSES (none)" in case.check().problem("ondatra.toml", 3)
+    case.setenv("ONDATRA_CATALOG_CLASSES", catalog)
+    first = case.run()
+    assert first.exit == 0 and sorted(case.changes("id", "name")) == [("insert", 1, "red"), ("insert", 2, "blue")], first
+    shop[0].execute("UPDATE crm.teams SET name = 'Rot' WHERE id = 1")
+    assert case.run().exit == 0 and case.changes("id", "name") == [("update_preimage", 1, "red"), ("update_postimage", 1, "rot")]
+    shop[0].execute("DROP TABLE crm.teams")
+    gone = case.run()
+    assert gone.exit == 2 and "crm" in (said := gone.problem("models/sync/teams.sql", 5)) and "teams" in said and PASSWORD not in gone.text
