@@ -21,6 +21,7 @@ from ondatra_web.outbox import columns_of
 from runtime import faults, staging, states, tracking
 from runtime.calls import unit_starts
 from runtime.errors import HeldError, StoreError
+from runtime.lake import H1, KEY
 from runtime.model import Model
 from runtime.pipeline import Remembered, Result, SyncWork
 from runtime.push import PushFunction
@@ -253,8 +254,8 @@ class DatabaseLedger:
         built = result.built
         if built is None or not built.invalid_rows or built.invalid is None or built.invalid_digest == run.sync.invalid_digest:
             return ()
-        urls = staging.write_plain(built.invalid, f"{out_url}/invalid", built.invalid_rows)
-        numbers = iter(range(len(urls) * 4))
+        urls = staging.write_plain(built.invalid, f"{out_url}/invalid", built.invalid_rows, order=(KEY, H1))
+        numbers = itertools.count()
         return [file for url in urls for file in tracking.write_invalid(store, info, staging.read_chunk(url, None), lambda _: next(numbers))]
 
     def _move_mark(self, sync: Sync, run: Run, result: Result, push: PushFunction, *, new_invalid: bool) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 import uuid
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 #: So many chunks' rows still go through one task into one file.
 ONE_TASK = 1.5
+NUMBER = "__ondatra_number"
 #: Sampled rows a chunk when its bounds are drawn: sizes then differ by about one part in twenty.
 SAMPLE_A_CHUNK = 500
 #: More bounds than this make an expression that Spark no longer compiles; chunks then grow instead.
@@ -31,11 +33,18 @@ def spark_path(url: str) -> str:
     return f"file://{unquote(parts.path)}" if parts.scheme == "file" else f"s3a://{parts.netloc}{unquote(parts.path)}"
 
 
-def write_plain(frame: DataFrame, out_url: str, rows: int, chunk_rows: int = 50_000) -> list[str]:
-    """Writes a frame of about so many rows to files of about `chunk_rows`, in no promised order; their URLs."""
+def write_plain(frame: DataFrame, out_url: str, rows: int, chunk_rows: int = 50_000, order: Sequence[str] = ()) -> list[str]:
+    """Writes a frame of about so many rows to files of about `chunk_rows`, in this order if one is given; their URLs in it."""
+    from pyspark.sql import functions as F
+
     url = f"{out_url.rstrip('/')}/{uuid.uuid4().hex}"
     files = max(1, round(rows / chunk_rows))
-    _save(frame.coalesce(1) if files == 1 else frame.repartition(files), url)
+    if order and files > 1:                     # numbered, so that many equal rows need not lie in one file
+        order = (*order, NUMBER)
+        laid = frame.withColumn(NUMBER, F.monotonically_increasing_id()).repartitionByRange(files, *order)
+    else:
+        laid = frame.coalesce(1) if files == 1 else frame.repartition(files)
+    _save(laid.sortWithinPartitions(*order).drop(NUMBER) if order else laid, url)
     return chunk_files.list_files(url)
 
 

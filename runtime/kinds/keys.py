@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from runtime.lake import H1, H2, KEY, quoted
+from runtime.lake import H1, KEY, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -63,15 +63,15 @@ def _json(name: str, kind: DataType) -> str:
 
 
 def invalid_rows(job: Job, previous: int) -> DataFrame:
-    """The SELECT's columns of the rows without a usable key, with the check that they failed and their key."""
+    """The SELECT's columns of the rows without a usable key, with the check that they failed, their key, and a hash to order by."""
     from pyspark.sql import functions as F
 
     names = [quoted(n) for n in job.names]
-    nobody = job.source.filter(F.col(KEY).isNull()).select(*names, F.lit("NULL").alias(STATUS), KEY)
+    nobody = job.source.filter(F.col(KEY).isNull()).select(*names, F.lit("NULL").alias(STATUS), KEY, H1)
     if job.model.kind not in UNIQUE:
         return nobody
     twice = job.source.filter(F.col(KEY).isNotNull()).groupBy(KEY).count().filter("count > 1").select(KEY)
     if job.model.kind == "append" and not job.fresh:
         twice = twice.join(job.table.read(job.spark, previous).select(KEY), KEY, "left_anti")
-    found = job.source.join(twice, KEY, "left_semi").select(*names, F.lit("DUPLICATE").alias(STATUS), KEY, H1, H2)
-    return nobody.unionByName(found.orderBy(KEY, H1, H2).drop(H1, H2))
+    found = job.source.join(twice, KEY, "left_semi").select(*names, F.lit("DUPLICATE").alias(STATUS), KEY, H1)
+    return nobody.unionByName(found)

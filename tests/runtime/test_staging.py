@@ -144,6 +144,14 @@ def test_plain_rows_are_cut_into_files(spark: Any, tmp_path: Path) -> None:
     assert sorted(i for url in urls for i in read_column(url, "id").tolist()) == list(range(2_500))
 
 
+def test_plain_rows_in_an_order_keep_it_over_all_files_however_many_are_equal(spark: Any, tmp_path: Path) -> None:
+    rows = spark.range(3_000, numPartitions=3).selectExpr("CASE WHEN id % 3 = 0 THEN NULL ELSE CAST(id % 3 AS STRING) END AS k", "id % 3 AS h", "id")
+    urls = write_plain(rows, tmp_path.as_uri(), 3_000, chunk_rows=500, order=("k", "h"))
+    tables = [read_chunk(url, None) for url in urls]
+    assert 5 <= len(urls) <= 6 and max(t.num_rows for t in tables) < 900 and tables[0].column_names == ["k", "h", "id"]
+    assert [k for t in tables for k in t.column("k").to_pylist()] == [None] * 1_000 + ["1"] * 1_000 + ["2"] * 1_000
+
+
 def test_a_mask_reads_only_its_rows(spark: Any, tmp_path: Path) -> None:
     lake = Lake(spark, tmp_path, "merge")
     lake.insert(("a", "1"), ("b", "1"), ("c", "1"))

@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql.types import StructType
 
 from runtime import kinds
-from runtime.lake import LakeTable, quoted
+from runtime.lake import H1, LakeTable, quoted
 from runtime.model import MaxDeletes, Model, Sink
 
 
@@ -52,5 +52,6 @@ class Built:
         return sorted((tuple(r) for r in self.table.read(self.spark).select(*(columns or ("id", "n"))).collect()), key=repr)
 
     def invalid(self) -> list[tuple[Any, ...]]:
+        """The columns, the check that failed and the key of each."""
         assert self.last is not None
-        return [tuple(r) for r in self.last.invalid.collect()] if self.last.invalid is not None else []
+        return [tuple(r) for r in self.last.invalid.drop(H1).collect()] if self.last.invalid is not None else []
