@@ -12,6 +12,7 @@ OndatraError
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -26,6 +27,14 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.message}"
+
+
+def said_by_spark(error: BaseException) -> str:
+    """Spark's own words in one line, without the stack, the job's number and the excerpt of the SQL, which is the translation's."""
+    text = re.split(r"\n+JVM stacktrace:|\n\s*at |\n+== ", str(error) or type(error).__name__)[0]
+    for condition in [*re.finditer(r"\[[A-Z][A-Z0-9]*_[A-Z0-9_.]+\] ", text)][-1:]:
+        text = text[condition.end():]
+    return " ".join(re.sub(r"\s*SQLSTATE: \w+|\s*If necessary set \S+ to \S+ to bypass this error\.", "", text).split())
 
 
 class OndatraError(Exception):

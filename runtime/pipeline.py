@@ -8,12 +8,13 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from runtime import faults, plan, sources
-from runtime.errors import BuildError, Cancelled, HeldError, HistoryGone, LeaseLost
+from runtime.errors import BuildError, Cancelled, HeldError, HistoryGone, LeaseLost, said_by_spark
 from runtime.lake import quoted
 from runtime.model import Column, Model
 from runtime.outside import open_table
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from runtime.staging import Staged, WaitingChunk
 
 log = logging.getLogger("ondatra.pipeline")
+#: Values within messages of Spark and DuckDB.
+VALUE = re.compile(r"(convert string to \w+: |invalid or unsupported [A-Z ]+: |spelt |[Vv]alue (?=')|convert string (?=[\"'])|to numerical: )"
+                   r"('.*?'(?= )|\".*?\"(?=[ ;]|$)|.*?(?= is not supported|$))", re.S)
 #: Bytes that a row which waits from an earlier run is taken for, when the effort of staging is guessed.
 ROW = 200
 
@@ -161,7 +165,7 @@ class Line:
         except (LeaseLost, Cancelled):
             raise
         except Exception as error:
-            result = Result(model, "failed", error=self._reason(error))
+            result = Result(model, "failed", error=self._reason(model, error))
             log.debug("%s failed", model.name, exc_info=True)
         self.ledger.remember(result)
         return result
@@ -184,8 +188,8 @@ class Line:
             if self.ledger.cancelled(work):
                 self.ledger.stopped(work)
                 return Result(model, "skipped", error=f"run {work.run_id} was cancelled")
-            self.ledger.failed(work, self._reason(error))
-            result = Result(model, "failed", error=self._reason(error))
+            self.ledger.failed(work, self._reason(model, error))
+            result = Result(model, "failed", error=self._reason(model, error))
             self.ledger.remember(result)
             log.debug("%s failed", model.name, exc_info=True)
             return result
@@ -217,8 +221,10 @@ class Line:
         if self._spark is not None and self._group:
             self._spark.sparkContext.cancelJobGroup(self._group)
 
-    def _reason(self, error: Exception) -> str:
-        text = reason(error)
+    def _reason(self, model: Model, error: Exception) -> str:
+        text = str(error) if isinstance(error, BuildError) else said_by_spark(error)
+        if model.masks:                         # a value that could not be converted may be one that nobody is to see
+            text = VALUE.sub(r"\1***", text)
         for connection in self.project.connections.values():
             text = connection.scrub(text)
         return text
@@ -314,13 +320,3 @@ def stored(frame: DataFrame, columns: tuple[Column, ...]) -> DataFrame:
 def read_back(column: Column) -> str:
     """A stored column as the model that reads it sees it."""
     return f"CAST({quoted(column.name)} AS {column.spark_type}) AS {quoted(column.name)}" if column.duckdb_type == "TIME" else quoted(column.name)
-
-
-def reason(error: BaseException) -> str:
-    """The line that a person reads: Spark's own message without its stack."""
-    if isinstance(error, BuildError):
-        return str(error)
-    text = str(getattr(error, "desc", None) or error) or type(error).__name__
-    for mark in ("\n\nJVM stacktrace:", "\n\tat "):
-        text = text.split(mark)[0]
-    return text.strip()
