@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -111,6 +111,25 @@ def staged(slug: str = "bench", *, full: bool = False) -> tuple[Any, Any]:
 def check(run: Any, rows: int) -> None:
     run.refresh_from_db()
     assert (run.status, run.succeeded) == ("completed", rows), (run.status, run.error, run.counts)
+
+
+def bare_client() -> Callable[[str, bytes], tuple[int, bytes]]:
+    """POSTs JSON with the product's client and nothing else: one handle that keeps its connection."""
+    from io import BytesIO
+
+    import pycurl
+
+    curl = pycurl.Curl()
+    curl.setopt(pycurl.HTTPHEADER, ["Content-Type: application/json", "Expect:"])
+
+    def post(url: str, body: bytes) -> tuple[int, bytes]:
+        answer = BytesIO()
+        curl.setopt(pycurl.URL, url)
+        curl.setopt(pycurl.POSTFIELDS, body)
+        curl.setopt(pycurl.WRITEFUNCTION, answer.write)
+        curl.perform()
+        return curl.getinfo(pycurl.RESPONSE_CODE), answer.getvalue()
+    return post
 
 
 def staged_rows() -> list[dict[str, Any]]:

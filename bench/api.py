@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import time
 
-from _delivery import check, project, served, set_up, staged, staged_rows
+from _delivery import bare_client, check, project, served, set_up, staged, staged_rows
 
 PUSH = """
 def push(rows):
@@ -36,15 +36,14 @@ def ours(rows: int, slug: str = "bench") -> float:
 def bare(url: str) -> float:
     """Requests per second of the same client and bodies in a loop."""
     import orjson
-    from pyreqwest.client import SyncClientBuilder
 
-    client = SyncClientBuilder().runtime_multithreaded(False).build()
+    post = bare_client()
     given = staged_rows()
     began = time.perf_counter()
     for row in given:
         body = orjson.dumps({k: v for k, v in row.items() if not k.startswith("_")})
-        answer = client.post(url + "/contacts").headers([("content-type", "application/json")]).body_bytes(body).build().send()
-        assert answer.status == 200 and bytes(answer.bytes())
+        status, answer = post(url + "/contacts", body)
+        assert status == 200 and answer
     return len(given) / (time.perf_counter() - began)
 
 

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from _delivery import check, project, served, set_up, staged, staged_rows
+from _delivery import bare_client, check, project, served, set_up, staged, staged_rows
 
 PUSH = """
 def push(rows):
@@ -79,14 +79,12 @@ def bare(url: str, rows: int, batch: int) -> float:
     """Rows per second of the same function and client in a loop over ready dicts."""
     import orjson
     import starlark as sl
-    from pyreqwest.client import SyncClientBuilder
 
-    client = SyncClientBuilder().runtime_multithreaded(False).build()
+    send = bare_client()
 
     def post(path: str, json: Any = None) -> dict[str, Any]:
-        answer = client.post(url + path).headers([("content-type", "application/json")]).body_bytes(orjson.dumps(json)).build().send()
-        body = bytes(answer.bytes())
-        return {"ok": answer.status < 300, "status_code": answer.status, "text": body.decode(), "json": orjson.loads(body), "headers": {}}
+        status, body = send(url + path, orjson.dumps(json))
+        return {"ok": status < 300, "status_code": status, "text": body.decode(), "json": orjson.loads(body), "headers": {}}
 
     dialect, built_ins, module = sl.Dialect.extended(), sl.Globals.extended_by([sl.LibraryExtension.StructType]), sl.Module()
     module.add_callable("_post", post)

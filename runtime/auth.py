@@ -16,7 +16,7 @@ from runtime.errors import OndatraError
 from runtime.redact import Redactor
 
 if TYPE_CHECKING:
-    from runtime.http import Answer
+    from runtime.client import Answer
 
 Send = Callable[[str, str, Mapping[str, str], bytes], "Answer"]
 #: A token is renewed this much before its end, so that it does not end on its way.

@@ -11,6 +11,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Protocol
 from urllib.parse import quote, urlencode
 
@@ -27,6 +28,7 @@ from runtime.starlark import Watch, current
 
 #: Nineteen digits may be more than 64 bits, which the fast parser would make a float.
 _LONG_NUMBER = re.compile(r"\d{19}")
+_NOTHING: Mapping[str, str] = {}
 #: Answers up to so many bytes pass as one text.
 _SMALL = 4096
 #: Lines that one call may print; a run's log is read by people.
@@ -96,17 +98,19 @@ def _plain_http(asked: str) -> str | dict[str, Any] | None:
     method, encoded, url = asked.split("\n", 2)
     if encoded and not is_json(encoded):
         return None
-    body = encoded.encode("utf-8", "replace") if encoded else None
-    request = Request(method, join_url(session.requester.api.base_url, url), body=body, content_type="application/json" if encoded else "")
-    answer = session.away(lambda: session.requester.send(request))
+    requester = session.requester
+    url = join_url(requester.api.base_url, url)
+    request = Request(method, url, _NOTHING, encoded.encode("utf-8", "replace"), "application/json") if encoded else Request(method, url, _NOTHING)
+    answer = session.away(partial(requester.send, request))
     if len(answer.body) > _SMALL:
         return _said(answer)
-    value = parse_json(answer.text)
+    text = answer.text
+    value = parse_json(text)
     # Starlark's decoder sorts the fields of objects; one field is in order
     if isinstance(value, list | float | str) or isinstance(value, dict) and (len(value) > 1 or any(isinstance(v, dict | list | float) for v in value.values())):
         return _said(answer)
     try:
-        return orjson.dumps([200 <= answer.status < 300, answer.status, answer.headers, answer.text, value]).decode()
+        return orjson.dumps([200 <= answer.status < 300, answer.status, answer.headers, text, value]).decode()
     except (TypeError, ValueError):             # integers over 64 bits
         return _said(answer)
 

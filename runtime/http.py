@@ -1,72 +1,29 @@
-"""HTTP for push functions: one pooled client per process, retries, auth made anew for each attempt, limits.
-
-pyreqwest, because it releases the lock while it waits. Small POSTs a second to a local server, one thread / eight:
-pyreqwest 7,070 / 11,990, pycurl 9,230 / 14,430 (one handle a thread, no shared pool), urllib3 2,310 / 2,210.
-"""
+"""HTTP for push functions: retries, auth made anew for each attempt, limits, and what is kept of each request."""
 from __future__ import annotations
 
-import os
 import random
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from functools import cached_property, lru_cache
-from pathlib import Path
-from typing import Any, Protocol
+from functools import lru_cache
+from typing import Any
 from urllib.parse import urljoin, urlsplit
-
-# Here and not where it is used: a process whose pyreqwest was imported by a thread that has ended crashes at its next request.
-from pyreqwest import exceptions
-from pyreqwest.client import SyncClientBuilder
 
 from runtime.api_dict import Api
 from runtime.auth import Authorizer
+from runtime.client import POOL, Answer, Transport, TransportError
 from runtime.errors import Cancelled, OndatraError
 from runtime.limits import Limiter, wait
 from runtime.redact import Redactor
 
+__all__ = ["POOL", "Answer", "ApiCall", "Calls", "Request", "Requester", "Transport", "TransportError", "join_url", "retry_after", "same_host"]
 TEMPORARY = frozenset({429, 500, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 MAX_REDIRECTS = 5
-#: The client's own, in seconds; a request with another says so, which takes a few microseconds.
-USUAL_TIMEOUT = 30
 #: Headers of a call that do not follow a redirect to another host.
 PRIVATE_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie"})
-
-
-class TransportError(OndatraError):
-    """No answer came, or only a part of one: the destination may have done what was asked."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a server said. Header names are in lower case, repeated ones joined by comma and space."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    @cached_property
-    def text(self) -> str:
-        charset = "utf-8"
-        kind = self.headers.get("content-type", "")
-        for part in kind.split(";")[1:] if ";" in kind else ():
-            name, _, value = part.strip().partition("=")
-            charset = value.strip("\"' ") if name.lower() == "charset" and value else charset
-        try:
-            return self.body.decode(charset, "replace")
-        except LookupError:
-            return self.body.decode("utf-8", "replace")
-
-
-class Transport(Protocol):
-    """Sends one request and nothing more; a dry run gives a recording one."""
-
-    def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float) -> Answer:
-        """Raises TransportError."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +52,7 @@ class Calls(Sequence[ApiCall]):
         self._raw: list[tuple[Any, ...]] = []
 
     def add(self, *raw: Any) -> None:
-        """attempt, method, url, headers, body, answer or None, error or None, start, end, rows."""
+        """attempt, method, url, headers, body, answer or None, error or None, start and end (Unix time), rows."""
         self._raw.append(raw)
 
     def extend(self, more: Calls) -> None:
@@ -117,12 +74,12 @@ class Calls(Sequence[ApiCall]):
             batch_number=self._batch_number, attempt=attempt, method=method, url=shown.text(url), request_headers=shown.headers(headers),
             request_body=None if body is None else shown.body(body.decode("utf-8", "replace")), status=answer.status if answer else None,
             response_headers=shown.headers(answer.headers) if answer else {}, response_text=shown.body(answer.text if answer else str(error)),
-            started_at=started, ended_at=ended, rows=rows)
+            started_at=datetime.fromtimestamp(started, UTC), ended_at=datetime.fromtimestamp(ended, UTC), rows=rows)
 
 
-@dataclass(frozen=True)
+@dataclass                                      # not frozen: that costs a microsecond or two for each
 class Request:
-    """One request as push() asked for it; `url` is whole."""
+    """One request as push() asked for it, never changed; `url` is whole."""
 
     method: str
     url: str
@@ -132,74 +89,6 @@ class Request:
     timeout: float | None = None
     retry: int | None = None
     rows: tuple[str, ...] | None = None
-
-
-class PooledTransport:
-    """The process' client, made when first needed, so that a forked worker makes its own."""
-
-    def __init__(self) -> None:
-        self._client: Any = None
-        self._pid = 0
-        self._lock = threading.Lock()
-
-    def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float) -> Answer:
-        try:
-            request = self._open().request(method, url).headers(list(headers.items()))
-            if timeout != USUAL_TIMEOUT:
-                request = request.timeout(timedelta(seconds=timeout))
-            if body is not None:
-                request = request.body_bytes(body)
-            response = request.build().send()
-            return Answer(response.status, _joined(response.headers.items()), bytes(response.bytes()))
-        except exceptions.RequestTimeoutError:
-            raise TransportError(f"{method} {url}: no answer within {timeout:g} s") from None
-        except exceptions.BuilderError as error:
-            raise OndatraError(f"{method} {url} is no request that can be sent: {_reason(error)}") from None
-        except exceptions.PyreqwestError as error:
-            raise TransportError(f"{method} {url}: {_reason(error)}") from None
-
-    def _open(self) -> Any:
-        if self._client is None or self._pid != os.getpid():
-            with self._lock:
-                if self._client is None or self._pid != os.getpid():
-                    self._client, self._pid = _new_client(), os.getpid()
-        return self._client
-
-
-def _new_client() -> Any:
-    """Proxies come from HTTP_PROXY, HTTPS_PROXY and NO_PROXY by themselves; private CAs from the usual variables. One thread of the client's own
-    serves all of ours: more cost hand-overs (small POSTs a second on 2 cores, one thread / eight: 8,640 / 14,640 against 5,570 / 8,910)."""
-    builder = SyncClientBuilder().follow_redirects(False).runtime_multithreaded(False).user_agent("ondatra").pool_idle_timeout(timedelta(seconds=20))
-    builder = builder.timeout(timedelta(seconds=USUAL_TIMEOUT))
-    for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
-        if (path := os.environ.get(name)) and Path(path).is_file():
-            for certificate in Path(path).read_bytes().split(b"-----BEGIN CERTIFICATE-----")[1:]:
-                builder = builder.add_root_certificate_pem(b"-----BEGIN CERTIFICATE-----" + certificate.split(b"-----END CERTIFICATE-----")[0]
-                                                           + b"-----END CERTIFICATE-----\n")
-            break
-    return builder.build()
-
-
-def _joined(items: Any) -> dict[str, str]:
-    pairs = list(items)
-    found: dict[str, str] = dict(pairs)         # the client's names are in lower case
-    if len(found) == len(pairs):
-        return found
-    found = {}
-    for name, value in pairs:
-        found[name] = f"{found[name]}, {value}" if name in found else value
-    return found
-
-
-def _reason(error: Exception) -> str:
-    """The innermost cause: the outer ones only repeat that a request failed."""
-    details = error.args[1] if len(error.args) > 1 and isinstance(error.args[1], dict) else {}
-    causes = [str(c.get("message", "")) for c in details.get("causes") or () if isinstance(c, dict)]
-    first = str(error.args[0]) if error.args else type(error).__name__
-    return ": ".join(dict.fromkeys(filter(None, [first, *causes[-1:]])))
-
-
-POOL = PooledTransport()
 
 
 def join_url(base_url: str, url: str) -> str:
@@ -245,10 +134,6 @@ def retry_after(answer: Answer, now: float) -> float | None:
     except (TypeError, ValueError):
         return None
     return max(0.0, (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() - now)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 class Requester:
@@ -312,14 +197,15 @@ class Requester:
         self.sent += 1
         answer: Answer | None = None
         error: TransportError | None = None
-        started, clock = _now(), time.monotonic()
+        started = time.time()
+        clock = time.monotonic()
         try:
             answer = self.transport.send(method, url, headers, body, request.timeout or self.api.timeout)
         except TransportError as failure:
             error = TransportError(self.redactor.text(str(failure)))
         self.seconds += time.monotonic() - clock
         if self.api.api_calls != "off":
-            self.calls.add(attempt, method, url, headers, body, answer, error, started, _now(), request.rows)
+            self.calls.add(attempt, method, url, headers, body, answer, error, started, time.time(), request.rows)
         return answer, error
 
     def _dressed(self, request: Request, url: str, body: bytes | None) -> tuple[dict[str, str], str]:

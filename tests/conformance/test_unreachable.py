@@ -7,7 +7,7 @@ def test_an_unreachable_destination_is_named_with_its_reason_and_gets_everything
     push_lib(case, base_url="http://127.0.0.1:9", retry=0)
     said = case.command("run", "--workspace", case.slug)
     assert (said.exit, case.sent()) == (1, [])
-    reason = "POST http://127.0.0.1:9/push: connection error: Connection refused (os error 111) (lib/crm.star line "
+    reason = "POST http://127.0.0.1:9/push: connection error: Connection refused (lib/crm.star line "
     assert [line.strip().split(reason)[0] for line in said.stdout.splitlines() if reason in line] == ["2 rejected: "]
 
     push_lib(case)
