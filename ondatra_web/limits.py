@@ -11,7 +11,8 @@ from ondatra_web.models import RateLimitHit, Workspace
 from runtime.errors import Cancelled
 from runtime.limits import Limiter, RedisLimiter
 
-PAUSE = "pause:"
+#: Until when a budget rests, and when it was told to.
+PAUSE, ASKED = "pause:", "paused:"
 
 
 def limiter(workspace: Workspace) -> Limiter:
@@ -39,15 +40,19 @@ class DatabaseLimiter:
 
     def pause(self, key: str, until: float) -> None:
         """No request of this budget before that Unix time."""
+        name, now = self.prefix + key, time.time()
         with transaction.atomic():
-            RateLimitHit.objects.filter(key=PAUSE + self.prefix + key, at__lt=until).delete()
-            RateLimitHit.objects.create(key=PAUSE + self.prefix + key, at=until)
+            RateLimitHit.objects.filter(key=PAUSE + name, at__lt=until).delete()
+            RateLimitHit.objects.filter(key=ASKED + name).delete()
+            RateLimitHit.objects.bulk_create([RateLimitHit(key=PAUSE + name, at=until), RateLimitHit(key=ASKED + name, at=now)])
 
     def _try(self, key: str, n: int, seconds: float) -> float:
         """Takes one request of the budget, or says how long to wait before asking again."""
         now = time.time()
         with transaction.atomic():
             RateLimitHit.objects.filter(key=key, at__lte=now - seconds).delete()
+            if RateLimitHit.objects.filter(key=ASKED + key, at__gt=now + 1).exists():      # the clock was set back since: nobody knows how long to wait
+                RateLimitHit.objects.filter(key__in=(PAUSE + key, ASKED + key)).delete()
             paused = RateLimitHit.objects.filter(key=PAUSE + key, at__gt=now).order_by("-at").values_list("at", flat=True).first()
             if paused:
                 return float(paused - now)

@@ -1,28 +1,28 @@
 """What happens by the clock. Everything here may be done twice without harm: leases and conditional updates decide."""
 from __future__ import annotations
 
-import datetime as dt
 import logging
+import time
 
 from django.conf import settings
 from django.utils import timezone
 
-from ondatra_web import actions, exporting, facts, pending, queue, records, retention, staged, sync_log, workers
-from ondatra_web.ledger import is_alive
-from ondatra_web.models import Organization, Run, Sync, Worker, Workspace
+from ondatra_web import actions, exporting, facts, outbox, pending, queue, records, retention, staged, sync_log, workers
+from ondatra_web.models import Delivery, Organization, Run, Sync, Worker, Workspace
 from runtime import schedules
 from runtime.errors import OndatraError
 
 log = logging.getLogger("ondatra.scheduler")
 EVERY_SECONDS = 5
-FACTS_EVERY = dt.timedelta(hours=6)
-_NEVER = dt.datetime.min.replace(tzinfo=dt.UTC)
-_facts_written = [_NEVER]
-#: A store that is down is asked again after this long.
-FILES_AGAIN = dt.timedelta(seconds=30)
-_files_again: dict[int, dt.datetime] = {}
-#: A message older than this without a claim is taken for lost.
-LOST_MESSAGE = dt.timedelta(seconds=20)
+# Times that pass within this process are monotonic seconds: a clock that is set must not stop the scheduler for an hour.
+FACTS_EVERY = 6 * 3600.0
+_facts_written = [float("-inf")]
+#: A store that is down is asked again after so many seconds.
+FILES_AGAIN = 30.0
+_files_again: dict[int, float] = {}
+#: A message older than this (seconds) without a claim is taken for lost, and sent again no more often.
+LOST_MESSAGE = 20.0
+_sent: dict[tuple[str, int], float] = {}
 
 
 def leads(me: Worker) -> bool:
@@ -40,7 +40,7 @@ def round() -> None:
     write_waiting_files()
     retention.expire()
     start_upkeep()
-    if timezone.now() - _facts_written[0] > FACTS_EVERY:
+    if time.monotonic() - _facts_written[0] > FACTS_EVERY:
         staged.remove_old()
         write_facts()
         write_sync_log()
@@ -48,7 +48,7 @@ def round() -> None:
 
 def write_facts() -> None:
     """The fact tables of every organization, and the index that answers a record's history over runs."""
-    _facts_written[0] = timezone.now()
+    _facts_written[0] = time.monotonic()
     for organization in Organization.objects.all():
         try:
             facts.write_fact_tables(organization)
@@ -77,8 +77,8 @@ def start_scheduled() -> None:
         except OndatraError as error:
             log.warning("%s: %s", sync.name, error)
             continue
-        if sync.next_run_at is None:
-            Sync.objects.filter(pk=sync.pk, next_run_at=None).update(next_run_at=following)
+        if sync.next_run_at is None or sync.next_run_at > following:        # new, or the clock or the schedule was set
+            Sync.objects.filter(pk=sync.pk, next_run_at=sync.next_run_at).update(next_run_at=following)
             continue
         due = sync.next_run_at <= now and Sync.objects.filter(pk=sync.pk, next_run_at=sync.next_run_at).update(next_run_at=following)
         if due and not Run.objects.filter(sync=sync, status__in=Run.ACTIVE).exists():
@@ -106,28 +106,39 @@ def resume_dead() -> None:
     """Runs that nobody works on: their workers died, or their message was lost."""
     for run in Run.objects.filter(status__in=Run.ACTIVE).select_related("sync", "owner"):
         if run.status == Run.Status.QUEUED:
-            if timezone.now() - run.created_at > LOST_MESSAGE:
-                queue.send("pipeline", run.pk)
+            if not 0 <= (timezone.now() - run.created_at).total_seconds() <= LOST_MESSAGE:
+                _send_again("pipeline", run.pk)
         elif run.owner is not None and not workers.is_dead(run.owner):
             continue
         elif not run.staged:
             Run.objects.filter(pk=run.pk, owner=run.owner).update(owner=None)
-            queue.send("pipeline", run.pk)
-        elif run.owner is not None or not _claimed_by_the_living(run):
+            _send_again("pipeline", run.pk)
+        elif run.owner is not None or not _worked_on(run):
             Run.objects.filter(pk=run.pk, owner=run.owner).update(owner=None)
-            queue.send("push", run.pk, 1)
+            _send_again("push", run.pk, 1)
 
 
-def _claimed_by_the_living(run: Run) -> bool:
-    return is_alive(run) and run.delivery_set.filter(status="claimed").exists()
+def _worked_on(run: Run) -> bool:
+    """Whether somebody delivers it and nobody who did has died. That other workers live says nothing: no message may be left for them."""
+    claimed = outbox.open_deliveries(run).exclude(status=Delivery.Status.WAITING).select_related("owner")
+    owners = [d.owner for d in claimed]
+    return bool(owners) and not any(map(workers.is_dead, owners))
+
+
+def _send_again(actor: str, run_id: int, *args: int) -> None:
+    """A message for workers that may all be busy: not with every round."""
+    now = time.monotonic()
+    if now - _sent.get((actor, run_id), float("-inf")) > LOST_MESSAGE:
+        _sent[actor, run_id] = now
+        queue.send(actor, run_id, *args)
 
 
 def write_waiting_files() -> None:
     """Record files of runs that ended while their store was down."""
     for workspace in Workspace.objects.filter(pk__in=Run.objects.filter(tracking="pending").values("sync__workspace")):
-        if timezone.now() < _files_again.get(workspace.pk, _NEVER):
+        if time.monotonic() < _files_again.get(workspace.pk, 0.0):
             continue
-        _files_again[workspace.pk] = timezone.now() + FILES_AGAIN
+        _files_again[workspace.pk] = time.monotonic() + FILES_AGAIN
         try:
             pending.write(workspace)
         except OndatraError as error:

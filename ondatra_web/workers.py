@@ -7,6 +7,7 @@ import fcntl
 import os
 import socket
 import threading
+import time
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,7 +15,7 @@ from django.conf import settings
 from django.db import close_old_connections, connection, connections
 from django.utils import timezone
 
-from ondatra_web.models import Worker
+from ondatra_web.models import Delivery, Worker
 
 #: A held lock whose heartbeat is older than this is taken over: the machine may be gone or the process stopped.
 LOST_AFTER = dt.timedelta(seconds=60)
@@ -23,6 +24,7 @@ HEARTBEAT_SECONDS = 10
 ADVISORY_BASE = 0x0D_A7_2A << 32
 
 _mine: dict[int, tuple[Worker, Any]] = {}       # process id -> its row and what holds its lock
+_seen: dict[int, tuple[dt.datetime, float]] = {}        # worker -> its heartbeat, and since when this process sees the same one (monotonic)
 _guard = threading.Lock()
 
 
@@ -42,7 +44,27 @@ def is_dead(worker: Worker | None) -> bool:
         return True
     if os.getpid() in _mine and _mine[os.getpid()][0].pk == worker.pk:
         return False
-    return _lock_is_free(worker) or timezone.now() - worker.heartbeat_at > LOST_AFTER
+    return _lock_is_free(worker) or _is_silent(worker)
+
+
+def _is_silent(worker: Worker) -> bool:
+    """Whether its heartbeat stands still: the process was stopped, or its machine is gone.
+
+    A clock that was set proves nothing. On one machine all processes share the monotonic clock, which the lock's file tells; else a worker that was seen
+    before must also have been silent for as long as this process looks on.
+    """
+    if worker.lock and worker.host == socket.gethostname():
+        with contextlib.suppress(OSError, ValueError):
+            return time.monotonic() - float(Path(worker.lock).read_text()) > LOST_AFTER.total_seconds()
+    old, now = timezone.now() - worker.heartbeat_at > LOST_AFTER, time.monotonic()
+    if worker.pk not in _seen:
+        _seen[worker.pk] = worker.heartbeat_at, now
+        return old
+    beat, since = _seen[worker.pk]
+    if beat != worker.heartbeat_at:
+        _seen[worker.pk] = worker.heartbeat_at, now
+        return False
+    return now - since > LOST_AFTER.total_seconds() or old and now - since > 2 * HEARTBEAT_SECONDS
 
 
 def _hold(worker: Worker) -> Any:
@@ -56,8 +78,13 @@ def _hold(worker: Worker) -> Any:
     worker.lock = str(folder / f"worker-{worker.pk}.lock")
     file = open(worker.lock, "w")               # noqa: SIM115  held open for the life of the process
     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    _tell_time(file)
     worker.save(update_fields=["lock"])
     return file
+
+
+def _tell_time(file: IO[str]) -> None:
+    os.pwrite(file.fileno(), f"{time.monotonic():020.3f}".encode(), 0)
 
 
 def _lock_is_free(worker: Worker) -> bool:
@@ -89,10 +116,34 @@ def _lock_is_free(worker: Worker) -> bool:
     return True
 
 
+def give_back(delivery_id: int, lease: int) -> None:
+    """A claim that this process, which lives on, will not work on: free at the next heartbeat that reaches the database."""
+    _given_back.append((delivery_id, lease))
+    with contextlib.suppress(Exception):
+        _free_given_back()
+
+
+_given_back: list[tuple[int, int]] = []
+
+
+def _free_given_back() -> None:
+    while _given_back:
+        delivery_id, lease = _given_back[0]
+        Delivery.objects.filter(pk=delivery_id, lease=lease).exclude(status=Delivery.Status.CLOSED).update(owner=None)
+        _given_back.pop(0)
+
+
 def _beat(pk: int) -> None:
     while True:
         threading.Event().wait(HEARTBEAT_SECONDS)
+        mine = _mine.get(os.getpid())
+        if mine is None or mine[0].pk != pk:
+            return                              # a test ended it
+        worker, lock = mine
         with contextlib.suppress(Exception):    # a database that is down for a while must not end the heartbeat
+            if worker.lock:
+                _tell_time(lock)
             close_old_connections()
             Worker.objects.filter(pk=pk).update(heartbeat_at=timezone.now())
+            _free_given_back()
             connection.close()

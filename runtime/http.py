@@ -121,7 +121,7 @@ def _place(front: str) -> tuple[str, str, int | None]:
 
 
 def retry_after(answer: Answer, now: float) -> float | None:
-    """Seconds that the server asks to wait; it may say seconds or a date."""
+    """Seconds that the server asks to wait; it may say seconds or a date, and that by its own clock where it tells the time."""
     said = answer.headers.get("retry-after", "").strip()
     if not said:
         return None
@@ -129,11 +129,16 @@ def retry_after(answer: Answer, now: float) -> float | None:
         return max(0.0, float(said))
     except ValueError:
         pass
+    when, theirs = _moment(said), _moment(answer.headers.get("date", ""))
+    return None if when is None else max(0.0, when - (now if theirs is None else theirs))
+
+
+def _moment(text: str) -> float | None:
     try:
-        when = parsedate_to_datetime(said)
+        when = parsedate_to_datetime(text)
     except (TypeError, ValueError):
         return None
-    return max(0.0, (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() - now)
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
 class Requester:

@@ -64,13 +64,18 @@ class MemoryLimiter:
             return 0.0
 
 
-#: Redis' own clock decides, so that machines whose clocks differ still share one window. Returns milliseconds to wait.
+#: Redis' own clock decides, so that machines whose clocks differ still share one window; one that was set back holds nobody up. Returns milliseconds to wait.
 _TAKE = """
 local t = redis.call('TIME')
 local now = t[1] * 1000 + t[2] / 1000
 local paused = redis.call('PTTL', KEYS[2])
-if paused > 0 then return paused end
+if paused > 0 then
+  local told = tonumber(redis.call('GET', KEYS[2]))
+  if paused > told + 1000 then redis.call('PEXPIRE', KEYS[2], told) end
+  return math.min(paused, told)
+end
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.3f', now - tonumber(ARGV[2])))
+redis.call('ZREMRANGEBYSCORE', KEYS[1], string.format('%.3f', now + 1000), '+inf')
 local n = tonumber(ARGV[1])
 if redis.call('ZCARD', KEYS[1]) >= n then
   local oldest = redis.call('ZRANGE', KEYS[1], -n, -n, 'WITHSCORES')
@@ -108,7 +113,7 @@ class RedisLimiter:
         left = round((until - time.time()) * 1000)
         name = self._name(key) + ":pause"
         if left > 0 and self._patiently(lambda: self._redis.pttl(name), lambda: False) < left:
-            self._patiently(lambda: self._redis.set(name, 1, px=left), lambda: False)
+            self._patiently(lambda: self._redis.set(name, left, px=left), lambda: False)
 
     def _name(self, key: str) -> str:
         return self._prefix + key

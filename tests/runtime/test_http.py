@@ -252,6 +252,9 @@ def test_retry_after_as_a_date_or_nonsense_is_understood() -> None:
     now = datetime(2026, 1, 15, 8, tzinfo=UTC)
     said = [format_datetime(now + timedelta(seconds=90), usegmt=True), "7", "2.5", "soon", "", format_datetime(now - timedelta(seconds=9), usegmt=True)]
     assert [retry_after(Answer(429, {"retry-after": text}, b""), now.timestamp()) for text in said] == [90.0, 7.0, 2.5, None, None, 0.0]
+    theirs = now + timedelta(hours=1)           # one of the two clocks is wrong: the date is meant by theirs
+    headers = {"retry-after": format_datetime(theirs + timedelta(seconds=90), usegmt=True), "date": format_datetime(theirs, usegmt=True)}
+    assert retry_after(Answer(429, headers, b""), now.timestamp()) == 90
 
 
 def test_auth_is_made_anew_for_each_attempt(bench: Bench, server: WebServer) -> None:
