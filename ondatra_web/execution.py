@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from ondatra_web import facts, limits, outbox, pending, projects, records, renames, resending, retries, stores
+from ondatra_web import facts, limits, outbox, pending, projects, records, renames, resending, retries, stores, workers
 from ondatra_web.dry_runs import DryLedger
 from ondatra_web.ledger import DatabaseLedger, set_step
 from ondatra_web.models import Delivery, ModelState, Run, Sync, Workspace
@@ -131,7 +131,7 @@ def run_here(workspace: Workspace, names: Sequence[str], options: Mapping[str, A
             if run.status in (Run.Status.WORKING, Run.Status.CANCELING) and run.staged:
                 deliver_run(walk, name, run)
     except BaseException as error:
-        _give_back(walk.runs.values(), error)
+        _give_back(walk, error)
         raise
     _refresh(walk)
     return walk
@@ -143,11 +143,14 @@ def _refresh(walk: Walk) -> None:
             run.refresh_from_db()
 
 
-def _give_back(runs: Iterable[Run], error: BaseException) -> None:
-    """An error that nobody expected must not leave runs that look alive."""
-    for run in runs:
-        Run.objects.filter(pk=run.pk, status__in=Run.ACTIVE).update(
-            status=Run.Status.FAILED, error=f"stopped: {type(error).__name__}: {error}"[:2000], ended_at=timezone.now(), owner=None)
+def _give_back(walk: Walk, error: BaseException) -> None:
+    """An error that nobody expected, or Ctrl-C, must not leave runs that look alive. What was answered becomes records: it is not sent again."""
+    for run in walk.runs.values():
+        if Run.objects.filter(pk=run.pk, status__in=Run.ACTIVE).update(error=f"stopped: {type(error).__name__}: {error}"[:2000], owner=None):
+            try:
+                close_dead(walk, run)
+            except Exception:                   # the next run closes it
+                log.exception("run %s is left open", run.pk)
 
 
 def stage_retry(run: Run) -> Walk:
@@ -198,11 +201,15 @@ def deliver_run(walk: Walk, name: str, run: Run, slots: int | None = None) -> No
         except LeaseLost as lost:
             log.warning("%s", lost)
             continue
+        except BaseException:
+            workers.give_back(claim.delivery_id, claim.lease)
+            raise
         if progress.stopped or progress.cancelled:
             stop(run, progress.stopped)
     finish(walk, name, run)
 
 
+@outbox.patiently
 def stop(run: Run, why: str) -> None:
     """The rest of the run is not tried and stays due."""
     with transaction.atomic():
@@ -216,20 +223,30 @@ def stop(run: Run, why: str) -> None:
 
 def finish(walk: Walk, name: str, run: Run) -> None:
     """Ends the run if its last chunk is closed: its status follows from its counts, then finalize()."""
+    ending = _ending(run)
+    if ending is None:
+        return
+    sync, clean = ending
+    if clean and sync.finalize_due:
+        faults.point("before_finalize")
+        outbox.patiently(set_step)(run.pk, "finish")
+        _finalize(walk, name, run, sync)
+    close(run)
+
+
+@outbox.patiently
+def _ending(run: Run) -> tuple[Sync, bool] | None:
+    """The sync, and whether all went so well that finalize() is due; None if the run goes on or has ended."""
     with transaction.atomic():
         run = Run.objects.select_for_update().get(pk=run.pk)
         if run.status not in (Run.Status.WORKING, Run.Status.CANCELING) or outbox.open_deliveries(run).exists():
-            return
+            return None
         sync = Sync.objects.select_for_update().get(pk=run.sync_id)
         clean = not (run.retrying or run.not_tried or run.companions_due or run.error) and run.status == Run.Status.WORKING
         if clean and run.succeeded + run.rejected:
             sync.finalize_due, sync.finalize_counts = True, [run.succeeded, run.rejected]
             sync.save(update_fields=["finalize_due", "finalize_counts"])
-    if clean and sync.finalize_due:
-        faults.point("before_finalize")
-        set_step(run.pk, "finish")
-        _finalize(walk, name, run, sync)
-    close(run)
+    return sync, clean
 
 
 def _finalize(walk: Walk, name: str, run: Run, sync: Sync) -> None:
@@ -257,6 +274,7 @@ def _finalize(walk: Walk, name: str, run: Run, sync: Sync) -> None:
         Run.objects.filter(pk=run.pk).update(finalized=True)
 
 
+@outbox.patiently
 def close(run: Run) -> None:
     """The last transition. A run is completed only when its counts close and its files are written or known to wait."""
     with transaction.atomic():

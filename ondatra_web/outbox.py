@@ -26,8 +26,10 @@ from runtime.tracking import WrittenFile
 P = ParamSpec("P")
 T = TypeVar("T")
 log = logging.getLogger("ondatra.outbox")
-#: How old the answer to "was this run cancelled, is it still ours?" may be; asked before every call.
+#: How old the answer to "was this run cancelled?" may be; asked before every call.
 FRESH_SECONDS = 0.2
+#: A claim that was written under so lately (seconds) is ours: nobody takes over what beat less than `workers.LOST_AFTER` ago.
+SURE_SECONDS = 20.0
 #: Seconds for which a database that is locked or away is asked again.
 PATIENCE = 60.0
 MOST_LOG_LINES = 1_000
@@ -38,13 +40,41 @@ def columns_of(plain: Sequence[Sequence[str]]) -> tuple[Column, ...]:
     return tuple(Column(*c) for c in plain)
 
 
+def patiently(work: Callable[P, T]) -> Callable[P, T]:
+    """Tries again while the database is locked or away for a moment. What it does should bear being done twice."""
+    @functools.wraps(work)
+    def tried(*args: P.args, **kwargs: P.kwargs) -> T:
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return work(*args, **kwargs)
+            except (OperationalError, InterfaceError) as error:
+                if connection.in_atomic_block or time.monotonic() > end:
+                    raise
+                log.warning("the database is asked again: %s", error)
+                connection.close()
+                time.sleep(0.5)
+    return tried
+
+
+@patiently
 def take(run: Run, slots: int, max_concurrent: int) -> Claim | None:
     """Claims the next chunk of the run that may be sent now, or one whose worker died; None if there is none."""
+    mine: list[tuple[int, int]] = []
+    try:
+        _choose(run, slots, max_concurrent, mine)
+        return claim_of(Delivery.objects.select_related("chunk").get(pk=mine[0][0]), slots) if mine else None
+    except BaseException:
+        _taken.difference_update(mine)
+        raise
+
+
+def _choose(run: Run, slots: int, max_concurrent: int, mine: list[tuple[int, int]]) -> None:
     with transaction.atomic():
         Run.objects.select_for_update().get(pk=run.pk)
         open_ones = list(open_deliveries(run)
                          .select_related("owner").defer("positions").order_by("ordinal")[:200])
-        dead = [d for d in open_ones if d.status != Delivery.Status.WAITING and workers.is_dead(d.owner)]
+        dead = [d for d in open_ones if d.status != Delivery.Status.WAITING and (workers.is_dead(d.owner) or _is_astray(d))]
         working = [d for d in open_ones if d.status == Delivery.Status.CLAIMED and d not in dead]
         waiting = [d for d in open_ones if d.status == Delivery.Status.WAITING]
         if dead:
@@ -52,10 +82,19 @@ def take(run: Run, slots: int, max_concurrent: int) -> Claim | None:
         elif waiting and len(working) * slots < max_concurrent and all(d.phase >= waiting[0].phase for d in working):
             chosen = waiting[0]
         else:
-            return None
+            return
         status = Delivery.Status.SEALED if chosen.status == Delivery.Status.SEALED else Delivery.Status.CLAIMED
-        Delivery.objects.filter(pk=chosen.pk).update(status=status, owner=workers.me(), lease=F("lease") + 1)
-    return claim_of(Delivery.objects.select_related("chunk").get(pk=chosen.pk), slots)
+        mine.append((chosen.pk, chosen.lease + 1))
+        _taken.update(mine)                     # before the commit, after which other threads of this process see it
+        Delivery.objects.filter(pk=chosen.pk).update(status=status, owner=workers.me(), lease=chosen.lease + 1)
+
+
+_taken: set[tuple[int, int]] = set()            # deliveries with the lease under which this process got them
+
+
+def _is_astray(delivery: Delivery) -> bool:
+    """Claimed for this process by a transaction whose end it never heard of, because the connection broke."""
+    return delivery.owner_id == workers.me().pk and (delivery.pk, delivery.lease) not in _taken
 
 
 def open_deliveries(run: Run) -> QuerySet[Delivery]:
@@ -86,28 +125,12 @@ def _open_jobs(chunk: Chunk, selected: np.ndarray[Any, Any]) -> list[OpenJob]:
     return found
 
 
-def patiently(work: Callable[P, T]) -> Callable[P, T]:
-    """Tries again while the database is locked or away for a moment. What it does should bear being done twice."""
-    @functools.wraps(work)
-    def tried(*args: P.args, **kwargs: P.kwargs) -> T:
-        end = time.monotonic() + PATIENCE
-        while True:
-            try:
-                return work(*args, **kwargs)
-            except (OperationalError, InterfaceError) as error:
-                if connection.in_atomic_block or time.monotonic() > end:
-                    raise
-                log.warning("the database is asked again: %s", error)
-                connection.close()
-                time.sleep(0.5)
-    return tried
-
-
 class DatabaseOutbox:
     """runtime.outbox.Outbox over Django's tables."""
 
     def __init__(self) -> None:
         self._asked: dict[int, tuple[float, bool]] = {}
+        self._sure: dict[int, float] = {}       # delivery -> when its claim was last known to be ours
 
     def _held(self, claim: Claim) -> Any:
         return Delivery.objects.filter(pk=claim.delivery_id, lease=claim.lease)
@@ -117,13 +140,27 @@ class DatabaseOutbox:
 
     @patiently
     def record(self, claim: Claim, entries: Sequence[answers.Entry], *, failed_in_row: int | None) -> None:
+        now = time.monotonic()
         with transaction.atomic():
             if not self._held(claim).select_for_update().filter(status=Delivery.Status.CLAIMED).exists():
                 raise self._lost(claim)
             Answer.objects.create(delivery_id=claim.delivery_id, blob=answers.pack(entries))
             if failed_in_row is not None:
                 Run.objects.filter(pk=claim.run_id).update(failed_in_row=failed_in_row)
+        self._sure[claim.delivery_id] = now
 
+    def make_sure(self, claim: Claim) -> None:
+        if time.monotonic() - self._sure.get(claim.delivery_id, float("-inf")) > SURE_SECONDS:
+            self._look(claim)
+
+    @patiently
+    def _look(self, claim: Claim) -> None:
+        now = time.monotonic()
+        if not self._held(claim).filter(status=Delivery.Status.CLAIMED).exists():
+            raise self._lost(claim)
+        self._sure[claim.delivery_id] = now
+
+    @patiently
     def open_job(self, claim: Claim, entry: answers.Entry, ref: dict[str, Any]) -> int:
         mask = np.zeros(len(claim.selected), dtype=bool)
         mask[np.flatnonzero(claim.selected)[np.asarray(entry.index)]] = True
@@ -144,6 +181,7 @@ class DatabaseOutbox:
             raise self._lost(claim)
 
     def reserve(self, claim: Claim) -> Callable[[str], int]:
+        @patiently
         def number(batch_type: str) -> int:
             """The delivery's own number of that type; a second request gets the next free one of the run."""
             with transaction.atomic():

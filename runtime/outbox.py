@@ -82,6 +82,9 @@ class Outbox(Protocol):
     def open_job(self, claim: Claim, entry: Entry, ref: dict[str, Any]) -> int:
         """Saves a job's reference with the answer that says so, in one transaction, before the first poll."""
 
+    def make_sure(self, claim: Claim) -> None:
+        """Before each call: raises LeaseLost where this process was stopped for so long that another one has the claim."""
+
     def failed_in_row(self, run_id: int) -> int:
         """Failed calls of the run since the last good one, over all its workers."""
 

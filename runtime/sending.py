@@ -210,6 +210,7 @@ class Sending:
                         columns=self.claim.columns, run_id=self.claim.run_id, attempt=attempt,
                         args=self.run.model.sink.args if self.run.model.sink else (),
                         change_ids=[f"{self.claim.chunk_id}:{p}" for p in np.flatnonzero(self.claim.selected)[index]])
+        self.outbox.make_sure(self.claim)
         with self.lock:
             if self.abandoned:
                 raise Cancelled("the run was cancelled")

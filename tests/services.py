@@ -31,9 +31,9 @@ def redis_program() -> str:
 
 
 @contextmanager
-def redis(folder: Path) -> Iterator[str]:
+def redis(folder: Path, port: int = 0) -> Iterator[str]:
     """The URL of a Redis of its own, with the settings of bin/up."""
-    port = free_port()
+    port = port or free_port()
     folder.mkdir(parents=True, exist_ok=True)
     process = subprocess.Popen([redis_program(), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", "", "--appendonly", "yes"],
                                stdout=subprocess.DEVNULL, start_new_session=True)

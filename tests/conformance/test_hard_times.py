@@ -1,6 +1,11 @@
 """Our own: destinations that answer badly or not at all, rows that are given up, runs of so many records."""
+import _thread
+import json
 import socket
 import threading
+import time
+
+import pytest
 
 from pushing import SYNC, contacts, counts, pushes, sent, statuses, table
 
@@ -17,10 +22,10 @@ ANSWERS = {
 
 
 class Server:
-    """Takes requests, says to each what it was told to; silence holds the line."""
+    """Takes requests with one row, says to each what its email asks for; silence holds the line."""
 
     def __init__(self):
-        self.says, self.bodies, self.over = OK, [], threading.Event()
+        self.answers, self.asked, self.over = {}, [], threading.Event()
         self.socket = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
@@ -39,25 +44,25 @@ class Server:
             length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
             while len(body) < length:
                 body += line.recv(65536)
-            self.bodies.append(body)
-            if self.says is None:
+            (row,) = json.loads(body)["rows"]
+            self.asked.append(row["email"])
+            says = self.answers.get(row["email"], OK)
+            if says is None:
                 self.over.wait(20)
             else:
-                line.sendall(self.says)
+                line.sendall(says)
 
 
 def test_a_destination_that_answers_badly_or_not_at_all_loses_no_row(case):
     server = Server()
-    contacts(case, (1, "a@x"), base_url=server.url, timeout=1)
-    for n, (name, (said, due)) in enumerate(ANSWERS.items(), 2):
-        case.write("data/contacts.csv", f"id,email\n{n},{name}\n")
-        server.says = said
-        result = case.run()
-        done = result.counts(SYNC)
-        assert (name, result.exit, done["retrying"], done["planned"] - done["succeeded"]) == (name, due, due, due)
-        server.says, server.bodies[:] = OK, []
-        result = case.run()
-        assert (name, result.exit, len(server.bodies)) == (name, 0, due)
+    server.answers = {name: said for name, (said, _) in ANSWERS.items()}
+    contacts(case, *enumerate(ANSWERS, 1), base_url=server.url, timeout=1, push={"batch_size": 1})
+    result, due = case.run(), [name for name, (_, due) in ANSWERS.items() if due]
+    assert (result.exit, result.counts(SYNC)["retrying"], result.counts(SYNC)["succeeded"]) == (1, len(due), len(ANSWERS) - len(due))
+    assert {r["record_payload"].split('"')[-2] for r in case.records(SYNC) if r["status"] == "rejected"} == set(due)
+    server.answers, server.asked = {}, []
+    result = case.run()
+    assert (result.exit, server.asked, result.counts(SYNC)) == (0, due, counts(source=7, unchanged=7, carried=len(due), planned=len(due), succeeded=len(due)))
     server.over.set()
 
 
@@ -81,3 +86,18 @@ def test_a_limit_sends_so_many_records_and_the_rest_stays_due(case):
     assert case.command("runs", "sync.nothing", "--workspace", case.slug).exit == 2
     for command, state in (("pause", "paused"), ("resume", "schedule")):
         assert state in case.command(command, SYNC, "--workspace", case.slug).stdout
+
+
+def test_what_was_answered_before_ctrl_c_is_recorded_and_not_sent_again(case):
+    gate, calls = threading.Event(), iter(range(2))
+    case.dest.rule("POST", "^/push$", handler=lambda call: (next(calls, None) is None and gate.wait(60), (200, {}))[1])
+    contacts(case, *THREE, push={"batch_size": 1})
+    threading.Thread(target=lambda: (case.dest.wait_for(3, timeout=180), time.sleep(0.3), _thread.interrupt_main())).start()
+    with pytest.raises(KeyboardInterrupt):
+        case.run()
+    gate.set()
+    case.dest.clear_rules()
+    case.dest.clear()
+    result = case.run()
+    assert (result.exit, sent(case), result.counts(SYNC)) == (0, [("insert", 3, "c@x")], counts(source=3, unchanged=3, carried=1, planned=1, succeeded=1))
+    assert table(case.records(SYNC), "identifier", "status") == [("3", "succeeded")]
