@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -166,15 +167,19 @@ class Sending:
 
     def _send(self, number: int, units: list[int], recorder: Recorder) -> None:
         """One call with its further attempts: what failed as a whole is halved, so that a bad row ends alone."""
-        queue = [(units, 1)]
+        queue = [(0.0, units, 1)]               # not before, what, its attempt: all wait at the same time
         try:
             while queue:
-                batch, attempt = queue.pop(0)
+                queue.sort(key=itemgetter(0))
+                due, batch, attempt = queue.pop(0)
+                if not self._wait(due - time.monotonic()):
+                    break
                 failed = self._attempt(number, batch, attempt, recorder)
-                if failed and attempt < self.api.push.attempts and not self._stop_waiting(attempt):
+                if failed and attempt < self.api.push.attempts:
+                    due = time.monotonic() + self.api.backoff * 2 ** (attempt - 1) * random.uniform(0.5, 1.5)
                     half = (len(failed) + 1) // 2
                     whole = len(failed) == len(batch) > 1
-                    queue += [(failed[:half], attempt + 1), (failed[half:], attempt + 1)] if whole else [(failed, attempt + 1)]
+                    queue += [(due, part, attempt + 1) for part in ((failed[:half], failed[half:]) if whole else (failed,))]
         except Cancelled:
             self.progress.cancelled = True
             return
@@ -184,10 +189,6 @@ class Sending:
     def _landed(self) -> None:
         with self.lock:
             self.flying.pop(threading.get_ident(), None)
-
-    def _stop_waiting(self, attempt: int) -> bool:
-        """Waits like `backoff` between attempts; True when the run was cancelled meanwhile."""
-        return not self._wait(self.api.backoff * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
 
     def _index(self, units: Sequence[int]) -> np.ndarray[Any, Any]:
         """The rows of these units, in order."""

@@ -88,6 +88,21 @@ def test_a_limit_sends_so_many_records_and_the_rest_stays_due(case):
         assert state in case.command(command, SYNC, "--workspace", case.slug).stdout
 
 
+def test_halves_of_a_call_that_failed_wait_at_the_same_time(case, monkeypatch):
+    monkeypatch.setattr("runtime.sending.random.uniform", lambda *_: 1.0)
+    contacts(case, *[(i, "bad@x" if i in (1, 8) else f"p{i}@x") for i in range(1, 9)], backoff=0.4, push={"batch_mode": "atomic", "attempts": 4}, text="""
+def push(rows):
+    if not http.post("/push", json={"rows": rows}).ok:
+        fail("refused")
+""")
+    case.dest.rule("POST", "^/push$", handler=lambda call: (400 if "bad@x" in call.text else 200, {}))
+    done = case.run().counts(SYNC)
+    assert (done["succeeded"], done["retrying"]) == (6, 2)
+    calls = case.dest.calls
+    assert [len(c.json["rows"]) for c in calls] == [8, 4, 4, 2, 2, 2, 2, 1, 1, 1, 1]
+    assert calls[-1].at - calls[0].at < 4                       # 0.4 + 0.8 + 1.6, though two calls failed each time
+
+
 def test_what_was_answered_before_ctrl_c_is_recorded_and_not_sent_again(case):
     gate, calls = threading.Event(), iter(range(2))
     case.dest.rule("POST", "^/push$", handler=lambda call: (next(calls, None) is None and gate.wait(60), (200, {}))[1])
