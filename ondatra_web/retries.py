@@ -48,17 +48,24 @@ class Plan:
 
 def told(plan: Plan, run: Run) -> list[str]:
     """The preview, line by line."""
-    lines = [f"{plan.matched:,} records of run {run.pk} match; {plan.records:,} are undelivered and would be sent again"]
+    if not plan.matched:
+        return [f"No record of run {run.pk} matches"]
+    lines = [f"{_many(plan.matched, 'record', 'records')} of run {run.pk} {'matches' if plan.matched == 1 else 'match'}; "
+             f"{_many(plan.records, 'is', 'are')} undelivered and would be sent again"]
     if plan.again:
-        lines.append(f"{len(plan.again):,} were delivered and would be sent again in the state that they have now, unless they are gone")
+        lines.append(f"{_many(len(plan.again), 'was', 'were')} delivered and would be sent again as the row is now, unless it is gone")
     if plan.superseded:
         more = ", …" if plan.superseded > len(plan.listed) else ""
-        lines.append(f"{plan.superseded:,} are superseded (delivered since, or gone) and stay as they are: {', '.join(plan.listed)}{more}")
+        lines.append(f"{_many(plan.superseded, 'is', 'are')} superseded (delivered since, or gone): {', '.join(plan.listed)}{more}")
     if plan.blocked:
-        lines.append(f"{plan.blocked:,} are in an open job and wait for its end")
+        lines.append(f"{_many(plan.blocked, 'waits', 'wait')} for the end of an open job")
     if plan.invalid:
-        lines.append(f"{plan.invalid:,} are invalid: their key is NULL or occurs more than once, so they cannot be sent")
+        lines.append(f"{_many(plan.invalid, 'is', 'are')} invalid: a key that is NULL or occurs more than once cannot be sent")
     return lines
+
+
+def _many(n: int, one: str, more: str) -> str:
+    return f"{n:,} {one if n == 1 else more}"
 
 
 def plan(run: Run, chosen: Filter) -> Plan:
