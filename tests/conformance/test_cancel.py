@@ -19,14 +19,14 @@ def poll(job_ref):
 
 
 def cancelled(case, reached):
-    """Starts a run, cancels it a second after `reached` is true; its result and the seconds that it took to end."""
+    """Starts a run, cancels it a moment after `reached` is true; its result and the seconds that it took to end."""
     results = []
     thread = threading.Thread(target=lambda: results.append(case.run()))
     thread.start()
-    end = time.monotonic() + 120
+    end = time.monotonic() + 180                # the first one starts the engine, on a machine that may have other work
     while not reached() and time.monotonic() < end and thread.is_alive():
         time.sleep(0.05)
-    time.sleep(1)
+    time.sleep(0.3)
     assert thread.is_alive(), results
     run = case.command("runs", "--workspace", case.slug).stdout.splitlines()[1].split()[0]
     began = time.monotonic()
@@ -64,7 +64,7 @@ def test_a_cancel_ends_a_run_within_five_seconds(case, place, concurrent):
     assert (done["succeeded"], done["retrying"]) == {"finalize": (2, 0), "poll wait": (0, 2), "poll request": (0, 2)}.get(place, (0, min(concurrent, 2)))
     case.dest.clear_rules()
     case.dest.clear()
-    if not place.startswith("poll"):            # its job is still open
+    if place == "finalize" or concurrent > 1:
         contacts(case, *TWO)
         assert case.run().exit == 0
         assert sent(case) == ([] if place == "finalize" else [("insert", i, e) for i, e in TWO])

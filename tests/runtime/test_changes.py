@@ -100,6 +100,28 @@ def test_deletes_of_vanished_keys_are_a_phase_of_their_own(outcome: tuple[str, S
     assert sorted(first) == sorted(line for case in CASES for line in wanted(kind, *case) if {x[0] for x in wanted(kind, *case)} == {"delete"})
 
 
+#: scd2: a row's first version or its second, then a newer one -> what is sent if the earlier was delivered, if it was not or that is unknown.
+CLOSED = [("update_preimage", "mid"), ("update_postimage", "mid"), ("insert", "new")]
+VERSIONS = {"first": (CLOSED, [("insert", "mid"), ("insert", "new")]),
+            "second": (CLOSED, [("update_preimage", "old"), ("update_postimage", "old"), ("insert", "mid"), ("insert", "new")])}
+
+
+def test_versions_that_were_not_delivered_go_out_whole_and_in_order(spark: Any, tmp_path: Path) -> None:
+    lake = Lake(spark, tmp_path, "scd2")
+    cases = list(product(VERSIONS, STATES))
+    lake.insert(*[(" ".join(case), "old") for case in cases if case[0] == "second"])
+    delivered = lake.version
+    lake.change([(" ".join(case), "mid") for case in cases])
+    mark = lake.version
+    chunks = [WaitingChunk(7 + i, chunk.url, np.array([STATES[k.split()[1]] for k in read_chunk(chunk.url, None).column("id").to_pylist()], dtype=np.uint8))
+              for i, chunk in enumerate(lake.stage(delivered).chunks)]
+    lake.change([(" ".join(case), "new") for case in cases])
+    staged = lake.stage(mark, *chunks)
+    for version, state in cases:
+        sent = [(what, n) for what, key, n in lines(staged, waits=state == "blocked") if key == f"{version} {state}"]
+        assert (version, state, sent) == (version, state, VERSIONS[version][state in ("untried", "refused", "rejected", "unknown")])
+
+
 def test_a_pair_has_the_newest_row_id_on_both_sides(spark: Any, tmp_path: Path) -> None:
     lake = Lake(spark, tmp_path, "merge")
     lake.insert(("a", "old"))
