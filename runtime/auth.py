@@ -34,6 +34,8 @@ class Authorizer:
 
     def __init__(self, auth: Auth | None, secrets: SecretSource, redactor: Redactor) -> None:
         self.auth, self.secrets, self.redactor = auth, secrets, redactor
+        #: Headers of requests without any of their own, by content type and host, and their Authorization; only where auth says the same each time.
+        self.same: dict[tuple[str, str], tuple[dict[str, str], str]] | None = {} if auth is None or auth.kind in ("bearer", "header", "basic") else None
         self._token: tuple[str, float] | None = None
         self._dropped = ""
         self._lock = threading.Lock()

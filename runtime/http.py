@@ -153,16 +153,15 @@ class Requester:
         self.sent = 0
         self.answers: dict[tuple[str, str, bytes | None], Answer] = {}       # to find the row of an error
         self._authorization = ""
-        self._headers: dict[tuple[str, str], tuple[dict[str, str], str]] = {}        # of requests without headers of their own, by type and host
         self.seconds = 0.0                      # spent waiting for answers
+        self._base = f"{api.base_url.rstrip('/')}/"
 
     def send(self, request: Request) -> Answer:
         """The last answer after retries and redirects. Raises TransportError, Cancelled, OndatraError."""
         url, method, body = request.url, request.method, request.body
         answer = self._with_retries(request, method, url, body)
         for _ in range(MAX_REDIRECTS):
-            location = answer.headers.get("location")
-            if request.method not in ("GET", "HEAD") or answer.status not in REDIRECTS or not location:
+            if answer.status not in REDIRECTS or method not in ("GET", "HEAD") or not (location := answer.headers.get("location")):
                 break
             url = urljoin(url, location)
             if not url.startswith(("http://", "https://")):
@@ -179,6 +178,8 @@ class Requester:
         while True:
             attempt += 1
             answer, error = self._attempt(request, method, url, body, attempt)
+            if answer is not None and answer.status < 400:
+                return answer
             if answer is not None and answer.status == 401 and not renewed and self.authorizer.drop_token(self._authorization):
                 renewed = True                  # a token that ended early is no failure of the request
                 continue
@@ -198,7 +199,8 @@ class Requester:
         if self.cancelled():                    # a function that sends much in one call must not go on
             raise Cancelled("the run was cancelled")
         headers, url = self._dressed(request, url, body)
-        self._take_budget()
+        if self.api.rate_limit:
+            self._take_budget()
         self.sent += 1
         answer: Answer | None = None
         error: TransportError | None = None
@@ -215,10 +217,11 @@ class Requester:
 
     def _dressed(self, request: Request, url: str, body: bytes | None) -> tuple[dict[str, str], str]:
         """The headers and URL of one attempt: the API's, then auth's, then the call's own, which win."""
-        plain = (request.content_type, _front(url)) if self.authorizer.auth is None and not request.headers else None
-        if plain and plain in self._headers:
-            same, self._authorization = self._headers[plain]
-            return same, url
+        known_ones = None if request.headers else self.authorizer.same
+        place = request.content_type, self._base if url.startswith(self._base) else _front(url)
+        if known_ones is not None and (found := known_ones.get(place)):
+            self._authorization = found[1]
+            return found[0], url
         headers: dict[str, str] = {"Accept": "*/*"}
         known = {"accept": "Accept"}
 
@@ -238,8 +241,8 @@ class Requester:
             put(auth_headers)
         put(request.headers)
         self._authorization = headers.get(known.get("authorization", ""), "")
-        if plain:
-            self._headers[plain] = headers, self._authorization
+        if known_ones is not None:
+            known_ones[place] = headers, self._authorization
         return headers, url
 
     def _plain(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
