@@ -5,6 +5,7 @@ import logging
 import time
 
 from django.conf import settings
+from django.db.models import Q
 from django.utils import timezone
 
 from ondatra_web import actions, exporting, facts, outbox, pending, queue, records, retention, staged, sync_log, workers
@@ -96,7 +97,7 @@ def start_upkeep() -> None:
     except OndatraError as error:
         log.warning("ONDATRA_UPKEEP: %s, or off", error)
         return
-    Workspace.objects.filter(upkeep_at=None).update(upkeep_at=following)
+    Workspace.objects.filter(Q(upkeep_at=None) | Q(upkeep_at__gt=following)).update(upkeep_at=following)     # new, or the clock or the setting was set
     for workspace in Workspace.objects.filter(upkeep_at__lte=now):
         if Workspace.objects.filter(pk=workspace.pk, upkeep_at=workspace.upkeep_at).update(upkeep_at=following):
             queue.send("upkeep", workspace.pk, queue="pipeline")
