@@ -135,7 +135,8 @@ def _expressions(format: Format) -> str:
 
 def _safe(name: str) -> str:
     """The text, with an apostrophe before what a spreadsheet would run. What begins with a digit, a letter or beyond is passed at a glance."""
-    return (f"CASE WHEN {name} >= 'A' OR ({name} >= '0' AND {name} < ':') THEN {name} WHEN left({name}, 1) IN ({_FORMULA}) AND NOT regexp_matches({name}, {duck.quoted(_NUMBER)}) "
+    return (f"CASE WHEN {name} >= 'A' OR ({name} >= '0' AND {name} < ':') THEN {name} "
+            f"WHEN left({name}, 1) IN ({_FORMULA}) AND NOT regexp_matches({name}, {duck.quoted(_NUMBER)}) "
             f"THEN '''' || {name} ELSE {name} END")
 
 
