@@ -106,9 +106,9 @@ class Expressions:
             if kind.name == "INTERVAL":
                 return E("", kind, self.interval_parts(node, select))
             if kind.name == "TIMESTAMPTZ":
-                text = self.scope.gate.value(_to_text(node), select)
+                text = self.scope.gate.constant(_to_text(node), select)
                 return E(f"CAST(NULL AS {spark_type(kind)})" if text is None else f"CAST({string(text + ':00')} AS TIMESTAMP_LTZ)", kind)
-            value = self.scope.gate.value(node, select)
+            value = self.scope.gate.constant(node, select)
         except GateError as error:
             raise Refused(f"this constant ({error.message.splitlines()[0]})", where(node), hint=False) from None
         if any(t.name == "TIMESTAMPTZ" for t in kind.args):
@@ -132,7 +132,7 @@ class Expressions:
             return _READ[node["literal"]["kind"]](node["literal"].get("text") or "")
         if node["class"] == "CONSTANT" or self.is_constant(node):
             try:
-                return self.scope.gate.value(node, {**template(), "from_table": _EMPTY, "aggregate_handling": "STANDARD_HANDLING"})
+                return self.scope.gate.constant(node, {**template(), "from_table": _EMPTY, "aggregate_handling": "STANDARD_HANDLING"})
             except GateError as error:
                 raise Refused(f"{what}: {error.message}", where(node)) from None
         raise Refused(f"{what} that is not a constant", where(node))

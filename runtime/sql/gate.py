@@ -22,6 +22,7 @@ from .types import Type
 
 Node = dict[str, Any]
 NOWHERE = 18446744073709551615
+_PLACE = re.compile(r'"query_location(?:_length)?":\s*\d+')
 #: Characters of one line of a message.
 LONGEST = 300
 lock = threading.RLock()
@@ -61,11 +62,14 @@ def one_line(message: str) -> str:
 class Gate:
     def __init__(self) -> None:
         self.con = duckdb.connect(":memory:", config={"threads": 1, "autoinstall_known_extensions": "false", "autoload_known_extensions": "false"})
+        # nothing is computed here that an optimizer would make quicker
+        self.con.execute("PRAGMA disable_optimizer")
         self.con.execute("SET TimeZone = 'UTC'; SET python_enable_replacements = false; SET max_expression_depth = 2000; CREATE SCHEMA __files")
         self._tables: dict[str, tuple[Column, ...]] = {}
         self._schemas = {"main", "__files"}
         self._described: dict[str, list[tuple[str, Type]]] = {}
-        self._types: dict[str, list[Type]] = {}
+        self._types: dict[str, list[tuple[str, Type]]] = {}
+        self._values: dict[str, Any] = {}
         self._parsed: dict[str, Node] = {}
         rows = self.con.execute("SELECT function_name, function_type, stability FROM duckdb_functions()").fetchall()
         self.aggregates = {n for n, t, _ in rows if t == "aggregate"} | {"json_group_array", "json_group_object", "json_group_structure", "count_star"}
@@ -106,12 +110,22 @@ class Gate:
 
     def types(self, node: Node) -> list[Type]:
         """The types of a query node's columns, without the way over its text."""
+        return [kind for _, kind in self._columns(node)]
+
+    def columns(self, node: Node) -> list[tuple[str, Type]]:
+        """Names and types of a query node's columns."""
+        found = self._columns(node)
+        names = {name.lower() for name, _ in found}
+        # of two equal names the second one has a number at its end here
+        return self.describe(self.text(node)) if any(re.sub(r"_\d+$", "", n) in names for n in names if n[-1:].isdigit()) else found
+
+    def _columns(self, node: Node) -> list[tuple[str, Type]]:
         written = _written(node)
         if written not in self._types:
             rows = self.run("DESCRIBE SELECT * FROM json_execute_serialized_sql(?::VARCHAR)", written)
             if len(self._types) > 20_000:
                 self._types.clear()
-            self._types[written] = [types.parse(r[1]) for r in rows]
+            self._types[written] = [(r[0], types.parse(r[1])) for r in rows]
         return self._types[written]
 
     def describe(self, sql: str) -> list[tuple[str, Type]]:
@@ -123,8 +137,18 @@ class Gate:
         return self._described[sql]
 
     def value(self, node: Node, select: Node) -> Any:
-        """The value of a constant expression, as Python has it."""
+        """The value of an expression without columns, now, as Python has it."""
         return self.run(self.text({**select, "select_list": [node]}))[0][0]
+
+    def constant(self, node: Node, select: Node) -> Any:
+        """The same of an expression that always has the same one."""
+        query = {**select, "select_list": [node]}
+        key = _PLACE.sub("", _written(query))
+        if key not in self._values:
+            if len(self._values) > 20_000:
+                self._values.clear()
+            self._values[key] = self.run(self.text(query))[0][0]
+        return self._values[key]
 
     def ensure(self, tables: Mapping[str, tuple[Column, ...]]) -> None:
         """Makes an empty table for each name `schema.table`."""

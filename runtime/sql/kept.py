@@ -7,6 +7,8 @@ reads, the folders that it may read, the state of its files, and the translators
 from __future__ import annotations
 
 import hashlib
+import os
+import re
 import sqlite3
 import threading
 import time
@@ -28,6 +30,8 @@ from .places import Place, state
 FILE = "translations.sqlite3"
 #: More entries than this, and the oldest go.
 MOST = 20_000
+#: What has another value another day, or in another process.
+_DAILY = re.compile(r"\b(?:today|now|current_\w+|localtime\w*|transaction_timestamp|get_current\w*|random|uuid\w*|gen_random_uuid|getenv|getvariable)\b", re.I)
 _thread = threading.local()
 
 
@@ -110,6 +114,8 @@ class Memory:
     def keep_translation(self, sql: str, dialect: str, tables: Mapping[str, tuple[Column, ...]], place: Place, made: Translated) -> None:
         if any(f.format == "delta" for f in made.files):        # its folder does not tell that the columns of the table changed
             return
+        if not all(_is_written(path, sql, place) for f in made.files for path in f.paths) or made.files and _DAILY.search(sql):
+            return                              # which files they are is computed: from the date of today, say
         files = [[f.view, f.format, f.paths, f.options, _told(f.columns), f.function] for f in made.files]
         with suppress(TypeError):               # an option that JSON has no form for
             self._put(_translation_key(sql, dialect, tables, place), {
@@ -124,6 +130,12 @@ class Memory:
 
     def _put(self, key: str, value: Any) -> None:
         self._new[key] = orjson.dumps(value)
+
+
+def _is_written(path: str, sql: str, place: Place) -> bool:
+    """Whether a path stands in the SQL as it is."""
+    forms = {path, os.path.relpath(path, place.project)}
+    return any(f"{q}{form.replace(q, q + q)}{q}" in sql for form in forms for q in ("'", '"'))
 
 
 def _key(*said: Any) -> str:

@@ -127,7 +127,7 @@ class Scope:
     def probe_nested_or(self, node: Node) -> Columns:
         """Describes a whole query node, alone or inside what it refers to."""
         try:
-            return self.gate.describe(self.gate.text(node))
+            return self.gate.columns(node)
         except GateError:
             if self.parent is None or self.parent.from_ast is None:
                 raise

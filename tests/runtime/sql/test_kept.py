@@ -9,9 +9,12 @@ import pytest
 from runtime import secrets
 from runtime.config import from_env
 from runtime.errors import Problem
+from runtime.model import Column
 from runtime.project import Project, check_project
 from runtime.sql import kept, references, spark_dialect, translation
+from runtime.sql.places import Place
 
+PEOPLE = (Column("id", "BIGINT", "BIGINT"), Column("name", "VARCHAR", "STRING"))
 MODELS = {
     "staging/people": "SELECT id, name FROM read_csv('in/*.csv', header = true, types = {'id': 'BIGINT'})",
     "mart/counted": "SELECT name, count(*) AS n, [1, 2] AS l FROM staging.people GROUP BY ALL ORDER BY n",
@@ -93,6 +96,18 @@ def test_a_file_that_may_not_be_read_any_more_is_refused(project: Path, tmp_path
     (project / "in/a.csv").symlink_to(outside / "a.csv")
     ((_, _, message),) = [(p.file, p.line, p.message) for p in checked(project)[1]]
     assert "lies outside the project folder" in message
+
+
+@pytest.mark.parametrize("path", ["'in/' || lower('A') || '.csv'", "'in/' || CASE WHEN today() > DATE '2020-01-01' THEN 'a' ELSE 'b' END || '.csv'"])
+def test_a_path_that_is_computed_is_computed_each_time(project: Path, translated: Callable[[], list[str]], path: str) -> None:
+    (project / "models/staging/people.sql").write_text(f"SELECT id, name FROM read_csv({path})")
+    checked(project)
+    assert translated() == ["mart/counted", "mart/theirs", "mart/both"]
+    with kept.remembering():
+        sql = (project / "models/staging/people.sql").read_text()
+        memory = kept.current()
+        assert memory and memory.translation(sql, "duckdb", {}, Place(project, ())) is None
+        assert memory.translation(MODELS["mart/counted"], "duckdb", {"staging.people": PEOPLE}, Place(project, ()))
 
 
 def test_another_version_of_the_translators_begins_anew(project: Path, translated: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
