@@ -75,7 +75,11 @@ class Expressions:
 
     def cast(self, e: E, to: Type, node: Node, try_: bool = False) -> E:
         try:
-            return casts.cast(e, to, try_, where(node))
+            return casts.cast(e, to, try_, None)
+        except Refused as refusal:
+            if refusal.where is None:
+                refusal.where = where(node)     # found only now: it is a walk through all parts
+            raise
         except UnknownType as error:
             raise Refused(f"a value of type {error}", where(node)) from None
 
@@ -94,7 +98,8 @@ class Expressions:
         if kind == "LAMBDA" and node.get("syntax_type") != "SINGLE_ARROW":
             return self.is_constant(node["expr"], names | set(lambda_params(node)))
         if kind == "FUNCTION" and (
-            node["function_name"] not in self.scope.gate.foldable | registry.FOLDABLE_MACROS or node["function_name"] in registry.UNFOLDABLE
+            node["function_name"] not in self.scope.gate.foldable and node["function_name"] not in registry.FOLDABLE_MACROS
+            or node["function_name"] in registry.UNFOLDABLE
         ):
             return False
         return all(self.is_constant(c, names) for c in children(node) if c["class"] != "TYPE")

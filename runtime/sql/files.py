@@ -11,7 +11,7 @@ from typing import Any
 from runtime.model import Column
 
 from . import types, uneven
-from .gate import Gate, GateError, Node, gate, line_of, one_line, quoted, template, walk
+from .gate import Gate, GateError, Node, gate, line_of, one_line, quoted, template
 from .model import FileRead, SqlProblems
 from .places import Place, state
 from .types import UnknownType, spark_type
@@ -100,10 +100,10 @@ def is_path(name: str) -> bool:
     return bool(_PATH.search(name))
 
 
-def reads(node: Node) -> list[Node]:
+def reads(nodes: list[Node]) -> list[Node]:
     """The FROM items that read files."""
     found = []
-    for item in walk(node):
+    for item in nodes:
         if (
             item.get("type") == "TABLE_FUNCTION"
             and item["function"]["function_name"] in FORMATS
@@ -115,10 +115,10 @@ def reads(node: Node) -> list[Node]:
     return sorted(found, key=lambda n: n["query_location"])
 
 
-def replace(sql: str, node: Node, place: Place) -> tuple[str, dict[str, FileRead]]:
+def replace(sql: str, nodes: list[Node], place: Place) -> tuple[str, dict[str, FileRead]]:
     """The SQL with every file read replaced by a table `__files.<view>` on the same line, and those reads by name."""
     raw, out, last, found = sql.encode(), b"", 0, {}
-    for item in reads(node):
+    for item in reads(nodes):
         line = line_of(sql, item["query_location"])
         read = describe(item, place, line)
         found[f"__files.{read.view}"] = read

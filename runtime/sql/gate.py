@@ -71,6 +71,7 @@ class Gate:
         self._types: dict[str, list[tuple[str, Type]]] = {}
         self._values: dict[str, Any] = {}
         self._parsed: dict[str, Node] = {}
+        self._nodes: dict[str, list[Node]] = {}
         rows = self.con.execute("SELECT function_name, function_type, stability FROM duckdb_functions()").fetchall()
         self.aggregates = {n for n, t, _ in rows if t == "aggregate"} | {"json_group_array", "json_group_object", "json_group_structure", "count_star"}
         self.foldable = {n for n, t, s in rows if t == "scalar"} - {n for n, t, s in rows if t == "scalar" and s != "CONSISTENT"}
@@ -88,6 +89,14 @@ class Gate:
                 self._parsed.clear()
             self._parsed[sql] = self._parse(sql)
         return self._parsed[sql]
+
+    def nodes(self, sql: str) -> list[Node]:
+        """Every dict of the parsed text, in its order."""
+        if sql not in self._nodes:
+            if len(self._nodes) > 500:
+                self._nodes.clear()
+            self._nodes[sql] = list(walk(self.parse(sql)["node"]))
+        return self._nodes[sql]
 
     def _parse(self, sql: str) -> Node:
         answer = _read(self.run("SELECT json_serialize_sql(?::VARCHAR)", sql)[0][0])

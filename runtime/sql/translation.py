@@ -9,7 +9,7 @@ from runtime.model import Column
 
 from . import files
 from .functions import registry
-from .gate import GateError, Node, first_offset, gate, line_of, lock, walk
+from .gate import GateError, Node, first_offset, gate, line_of, lock
 from .model import FileRead, Refused, SqlProblems, TableRef, Translated
 from .places import Place
 from .query import Queries
@@ -35,9 +35,9 @@ def references(sql: str) -> tuple[TableRef, ...]:
 def translate(sql: str, mine: Mapping[str, tuple[Column, ...]], place: Place) -> Translated:
     """`mine`: the tables that it reads, with their columns."""
     with lock:
-        node = gate().parse(sql)["node"]
-        check_functions(sql, node)
-        text, reads = files.replace(sql, node, place)
+        nodes = gate().nodes(sql)
+        check_functions(sql, nodes)
+        text, reads = files.replace(sql, nodes, place)
         key = (text, tuple(sorted(mine.items())), repr(sorted(reads.items())))
         if key not in _done:
             if len(_done) > 2000:
@@ -84,14 +84,14 @@ def _translate(sql: str, mine: Mapping[str, tuple[Column, ...]], reads: Mapping[
         raise SqlProblems([(1, "${ in a name is not supported")])  # Spark would put a setting or a variable of the environment there
     out = tuple(Column(n, str(t), spark_type(t)) for n, t in described)
     ordered = any(m["type"] == "ORDER_MODIFIER" for m in node["modifiers"])
-    return Translated(f"SELECT {outer} FROM ({text}) AS __m", out, tuple(reads.values()), tuple(mine), volatile(node), ordered)
+    return Translated(f"SELECT {outer} FROM ({text}) AS __m", out, tuple(reads.values()), tuple(mine), volatile(g.nodes(sql)), ordered)
 
 
-def volatile(node: Node) -> bool:
+def volatile(nodes: list[Node]) -> bool:
     from .expr import VOLATILE_NAMES
 
     return any(
-        n.get("function_name") in registry.VOLATILE or n.get("class") == "COLUMN_REF" and n["column_names"][0].lower() in VOLATILE_NAMES for n in walk(node)
+        n.get("function_name") in registry.VOLATILE or n.get("class") == "COLUMN_REF" and n["column_names"][0].lower() in VOLATILE_NAMES for n in nodes
     )
 
 
@@ -118,9 +118,9 @@ def tables_of(node: Any, ctes: frozenset[str]) -> Iterator[Node]:
                 yield from tables_of(value, ctes)
 
 
-def check_functions(sql: str, node: Node) -> None:
+def check_functions(sql: str, nodes: list[Node]) -> None:
     """Table functions that could read what they should not are refused before DuckDB sees the text."""
     known = {*files.FORMATS, "range", "generate_series", "unnest"}
-    bad = [n for n in walk(node) if n.get("type") == "TABLE_FUNCTION" and n["function"]["function_name"] not in known]
+    bad = [n for n in nodes if n.get("type") == "TABLE_FUNCTION" and n["function"]["function_name"] not in known]
     if bad:
         raise SqlProblems([(line_of(sql, n["query_location"]), f"the table function {n['function']['function_name']}() is not supported{_HINT}") for n in bad])
