@@ -21,6 +21,7 @@ NO_ANSWER = "-"
 BEGUN = "b"
 #: What a code is called in the record files; both kinds of error are `error` there.
 OUTCOMES: dict[str, Literal["ok", "warn", "error", "reject"]] = {OK: "ok", WARN: "warn", ERROR: "error", UNKNOWN: "error", REJECT: "reject"}
+_WORDS = np.array([OUTCOMES.get(chr(code)) for code in range(128)], dtype=object)
 #: The state that a row's answer leaves behind.
 STATES = {OK: states.DONE, WARN: states.DONE, ERROR: states.REFUSED, UNKNOWN: states.UNKNOWN, REJECT: states.REJECTED, JOB: states.BLOCKED}
 #: Mixed answers count for a unit as the worst of them: due again before dead letter before delivered.
@@ -89,6 +90,10 @@ class Answers:
                 self.messages.pop(int(i), None)
         for place, message in e.messages.items():
             self.messages[int(e.index[place])] = message
+
+    def outcomes(self, index: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """What the answers of these rows are called in the record files; they should have one."""
+        return np.asarray(_WORDS[self.codes[index].view(np.uint32)])
 
     def answered(self) -> np.ndarray[Any, Any]:
         """A mask of the rows that have an answer."""

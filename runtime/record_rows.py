@@ -71,7 +71,7 @@ class RecordBatch:
     rows: Sequence[dict[str, Any]]
     records: Sequence[bool]                     # false: an old image that only accompanies
     keys: Sequence[str | None]
-    outcomes: Sequence[str]                     # ok, warn, error, reject
+    outcomes: Sequence[str] | np.ndarray[Any, Any]                  # ok, warn, error, reject
     attempts: Numbers
     batch_numbers: Numbers
     started: Numbers                            # microseconds since 1970 UTC
@@ -109,14 +109,14 @@ def record_table(info: RunInfo, batch: RecordBatch) -> pa.Table:
     picked = np.flatnonzero(records | (said_kinds != "ok"))
     places = picked.tolist()
     rows = batch.rows if len(places) == len(batch.rows) else [batch.rows[i] for i in places]
-    payloads, old = _payloads(info, rows), _previous(info, batch, records)
-    changes, kinds = [r[_CHANGE] for r in rows], said_kinds[picked].tolist()
+    old = _previous(info, batch, records)
+    changes, kinds = list(map(itemgetter(_CHANGE), rows)), said_kinds[picked].tolist()
     said = _messages(info, batch, places)
     return pa.table([
-        _strings(_identifiers(info, rows, [batch.keys[i] for i in places])), _strings(payloads),
+        _strings(_identifiers(info, rows, [batch.keys[i] for i in places])), _payload_column(info, rows),
         _words(changes, lambda change: _operation(info.kind, change)), _words(kinds, STATUSES.__getitem__),
         _strings(said), _moments(batch.started, picked), _moments(batch.ended, picked),
-        *_same(info, len(rows)), pa.array([r[_ROWID] for r in rows], pa.int64()), _words(changes, str), _words(kinds, str),
+        *_same(info, len(rows)), pa.array(list(map(itemgetter(_ROWID), rows)), pa.int64()), _words(changes, str), _words(kinds, str),
         pa.array(np.asarray(batch.attempts, dtype=np.int32)[picked]), pa.array(np.asarray(batch.batch_numbers, dtype=np.int32)[picked]),
         pa.array([old.get(i) for i in places], pa.string()) if old else pa.nulls(len(rows), pa.string())], schema=SCHEMA)
 
@@ -159,6 +159,16 @@ def payload_text(row: dict[str, Any]) -> str:
         return orjson.dumps(row).decode()
     except TypeError:                           # integers over 64 bits, lone surrogates
         return json.dumps(row, separators=(",", ":"))
+
+
+def _payload_column(info: RunInfo, rows: Sequence[dict[str, Any]]) -> pa.Array:
+    """The payloads as Arrow. Rows as push() gets them begin with the SELECT's columns: their JSON is cut where ours begin."""
+    names, keys = [c.name for c in info.columns], list(rows[0] if rows else ())
+    if names and not info.masks and keys[:len(names)] == names and len(keys) > len(names):
+        ours = f',"{keys[len(names)]}":'.encode()
+        with suppress(TypeError, ValueError):   # integers over 64 bits, lone surrogates, a row with other columns
+            return pa.array([text[:text.rindex(ours)] + b"}" for text in map(orjson.dumps, rows)], pa.binary()).cast(pa.string())
+    return _strings(_payloads(info, rows))
 
 
 def _payloads(info: RunInfo, rows: Sequence[dict[str, Any]]) -> list[str]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -197,12 +197,15 @@ class Sending:
         return np.concatenate([np.arange(self.starts[u], self.ends[u]) for u in units])
 
     def _rows(self, index: np.ndarray[Any, Any]) -> list[dict[str, Any]]:
-        missing = [int(i) for i in index if self.rows[i] is None]
+        if len(index) == self.n and all(self.rows):     # no row is an empty dict
+            return cast("list[dict[str, Any]]", self.rows)
+        places = index.tolist()
+        missing = [i for i in places if self.rows[i] is None]
         if missing:
             made = values.to_rows(self.table.take(pa.array(missing, pa.int64())) if len(missing) < self.n else self.table, self.claim.columns)
             for i, row in zip(missing, made, strict=True):
                 self.rows[i] = row
-        return [row for i in index if (row := self.rows[i]) is not None]
+        return [row for i in places if (row := self.rows[i]) is not None]
 
     def _attempt(self, number: int, units: list[int], attempt: int, recorder: Recorder) -> list[int]:
         """One push() call; the units that are to be tried again."""

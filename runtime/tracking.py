@@ -95,9 +95,10 @@ def metadata(info: RunInfo) -> dict[str, Any]:
 
 def write_metadata(store: Store, info: RunInfo) -> dict[str, Any]:
     """Writes metadata.json if it is not there yet; it stands before the first row file."""
-    said = metadata(info)
+    said, path = metadata(info), f"{info.folder}/metadata.json"
     with suppress(AlreadyThere):
-        store.put_new(f"{info.folder}/metadata.json", orjson.dumps(said, option=orjson.OPT_INDENT_2))
+        if not store.exists(path):
+            store.put_new(path, orjson.dumps(said, option=orjson.OPT_INDENT_2))
     return said
 
 
