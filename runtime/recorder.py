@@ -10,6 +10,8 @@ from runtime.outbox import Claim, Outbox
 MOST_ROWS = 1_000
 #: A quarter of what is promised, so that a slow commit on a busy machine still keeps it.
 LONGEST_WAIT = 0.05
+#: The same number of failed calls in a row is written again after so many seconds: another worker may have written its own.
+TELL_EVERY = 1.0
 
 
 class Recorder:
@@ -18,6 +20,7 @@ class Recorder:
     def __init__(self, outbox: Outbox, claim: Claim, failed_in_row: int) -> None:
         self.outbox, self.claim = outbox, claim
         self._failed_in_row = failed_in_row
+        self._told, self._told_at = failed_in_row, time.monotonic()
         self._waiting: list[Entry] = []
         self._rows = 0
         self._error: BaseException | None = None
@@ -63,7 +66,10 @@ class Recorder:
                 entries, self._waiting, self._rows = self._waiting, [], 0
                 failed = self._failed_in_row
             if entries:
-                self.outbox.record(self.claim, entries, failed_in_row=failed)
+                now = time.monotonic()
+                news = failed != self._told or now - self._told_at > TELL_EVERY
+                self.outbox.record(self.claim, entries, failed_in_row=failed if news else None)
+                self._told, self._told_at = failed, now if news else self._told_at
 
     def close(self) -> None:
         """The last commit; raises what went wrong in the thread."""
