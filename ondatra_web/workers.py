@@ -70,8 +70,8 @@ def _is_silent(worker: Worker) -> bool:
 def _hold(worker: Worker) -> Any:
     if connection.vendor == "postgresql":
         own = connections["default"].copy()     # type: ignore[no-untyped-call]  # a session of its own: the lock lives as long as it
-        with own.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_lock(%s)", [ADVISORY_BASE + worker.pk])
+        own.inc_thread_sharing()                # the heartbeat looks after it
+        _keep_session(own, worker.pk)
         return own
     folder = settings.ONDATRA.locks_dir
     folder.mkdir(parents=True, exist_ok=True)
@@ -81,6 +81,18 @@ def _hold(worker: Worker) -> Any:
     _tell_time(file)
     worker.save(update_fields=["lock"])
     return file
+
+
+def _keep_session(own: Any, pk: int) -> None:
+    """Takes the advisory lock where the session that held it is gone: a database that was started anew knows no locks."""
+    try:
+        with own.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()")
+            if not cursor.fetchone()[0]:
+                cursor.execute("SELECT pg_advisory_lock(%s)", [ADVISORY_BASE + pk])
+    except Exception:
+        own.close()                             # the next beat connects anew
+        raise
 
 
 def _tell_time(file: IO[str]) -> None:
@@ -143,6 +155,8 @@ def _beat(pk: int) -> None:
         with contextlib.suppress(Exception):    # a database that is down for a while must not end the heartbeat
             if worker.lock:
                 _tell_time(lock)
+            else:
+                _keep_session(lock, pk)
             close_old_connections()
             Worker.objects.filter(pk=pk).update(heartbeat_at=timezone.now())
             _free_given_back()

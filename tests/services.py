@@ -10,12 +10,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from seaweed import BUCKET, S3Server
 from seaweed import running as s3
 
-__all__ = ["BUCKET", "S3Server", "free_port", "postgres", "redis", "s3"]
+__all__ = ["BUCKET", "S3Server", "free_port", "postgres", "postgres_server", "redis", "s3"]
 
 
 def free_port() -> int:
@@ -61,9 +62,31 @@ def _as_server_user() -> list[str]:
     return ["runuser", "-u", "postgres", "--"]
 
 
+@dataclass(frozen=True)
+class Postgres:
+    """A server that can be stopped and started again."""
+
+    url: str
+    control: list[str]
+    start: list[str]
+
+    def stops(self) -> None:
+        subprocess.run([*self.control, "-m", "fast", "stop"], check=True, stdout=subprocess.DEVNULL, cwd="/")
+
+    def starts(self) -> None:
+        subprocess.run([*self.control, *self.start], check=True, stdout=subprocess.DEVNULL, cwd="/")
+
+
 @contextmanager
 def postgres() -> Iterator[str]:
-    """The URL of a PostgreSQL of its own. fsync is off: no test of crash safety may rest on it."""
+    """The URL of a PostgreSQL of its own."""
+    with postgres_server() as server:
+        yield server.url
+
+
+@contextmanager
+def postgres_server() -> Iterator[Postgres]:
+    """A PostgreSQL of its own. fsync is off: no test of crash safety may rest on it."""
     before = _as_server_user()
     # not below pytest's folder: its parents are closed to the user postgres
     folder = Path(tempfile.mkdtemp(prefix="ondatra-postgres-"))
@@ -77,9 +100,10 @@ def postgres() -> Iterator[str]:
                         "-E", "UTF8", "--locale=C.UTF-8"], check=True, stdout=subprocess.DEVNULL, cwd="/")
         control = [*before, _postgres_program("pg_ctl"), "-D", data, "-w", "-t", "30"]
         options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off -c synchronous_commit=off -c full_page_writes=off"
-        subprocess.run([*control, "-l", f"{data}/log", "-o", options, "start"], check=True, stdout=subprocess.DEVNULL, cwd="/")
+        server = Postgres(f"postgres://app:secret@127.0.0.1:{port}/postgres", control, ["-l", f"{data}/log", "-o", options, "start"])
+        server.starts()
         try:
-            yield f"postgres://app:secret@127.0.0.1:{port}/postgres"
+            yield server
         finally:
             subprocess.run([*control, "-m", "fast", "stop"], check=False, stdout=subprocess.DEVNULL, cwd="/")
     finally:
