@@ -29,12 +29,16 @@ def with_hashes(frame: DataFrame, names: Sequence[str], integers: frozenset[str]
     """The frame with both hashes of the named columns. `integers` are decimals that arrive as whole numbers of any length."""
     types = {f.name: f.dataType for f in frame.schema}
     ordered = sorted(names)
-    # a decimal's number stands in several places below, and its cast is what costs: it is made once, in a step of its own
+    # Whatever stands in several places is made once, in a step of its own: a decimal's number, and what both hashes are of. Spark would work it out for each
+    # of them, in methods so long that the JVM compiles none.
     numbers = {n: f"__number{i}" for i, n in enumerate(ordered) if _is_decimal(types[n]) and n not in integers}
     values = [part for n in ordered for part in alternatives(quoted(n), types[n], integer=n in integers, number=numbers.get(n, ""))]
-    said = ", ".join([_literal(json.dumps(ordered)), *values, *_nulls(ordered, types)])
     made = frame.selectExpr("*", *[f"CAST({quoted(n)} AS DOUBLE) AS {number}" for n, number in numbers.items()])
-    return made.selectExpr(*map(quoted, frame.columns), f"xxhash64(1, {said}) AS {H1}", f"xxhash64(2, {said}) AS {H2}")
+    parts = {text: f"__part{i}" for i, text in enumerate(dict.fromkeys([*values, *_nulls(ordered, types)])) if text[-1] == ")" or " " in text.strip("`")}
+    columns = [*map(quoted, frame.columns)]
+    made = made.selectExpr(*columns, *[f"{text} AS {name}" for text, name in parts.items()])
+    said = ", ".join([_literal(json.dumps(ordered)), *[parts.get(text, text) for text in [*values, *_nulls(ordered, types)]]])
+    return made.selectExpr(*columns, f"xxhash64(1, {said}) AS {H1}", f"xxhash64(2, {said}) AS {H2}")
 
 
 def _is_decimal(kind: DataType) -> bool:
@@ -64,6 +68,10 @@ def alternatives(value: str, kind: DataType, *, integer: bool = False, number: s
 
     if isinstance(kind, (t.StringType, t.BooleanType)):
         return [value]
+    if isinstance(kind, t.DateType):            # a quarter of what the cast takes
+        digits = f"CAST(year({value}) * 10000 + month({value}) * 100 + day({value}) AS STRING)"
+        text = f"concat_ws('-', substr({digits}, 1, 4), substr({digits}, 5, 2), substr({digits}, 7, 2))"
+        return [f"CASE WHEN {value} >= DATE'1000-01-01' AND {value} <= DATE'9999-12-31' THEN {text} ELSE CAST({value} AS STRING) END"]
     if isinstance(kind, t.NullType):
         return ["CAST(NULL AS STRING)"]
     if isinstance(kind, t.IntegralType):

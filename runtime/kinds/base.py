@@ -66,17 +66,22 @@ class Counts:
     deleted: int = 0
     digest: str = ""                            # of the whole source, free of order
     invalid_digest: str = ""
+    told: tuple[int, ...] = ()                  # the numbers that the digest is of
 
     @classmethod
     def of(cls, row: Row | Mapping[str, Any], *, changed: int, deleted: int = 0) -> Counts:
         """From one row of `totals`."""
         source, invalid = int(row["source"] or 0), int(row["invalid"] or 0)
-        return cls(source, source - invalid - changed, invalid, changed, deleted, digest(row, "d"), digest(row, "i") if invalid else "")
+        return cls(source, source - invalid - changed, invalid, changed, deleted, digest(row, "d"), digest(row, "i") if invalid else "", tuple(numbers(row)))
 
 
 def digest(row: Row | Mapping[str, Any], prefix: str) -> str:
-    told = [int(row[f"{prefix}_{part}"] or 0) for part in ("n", "x", "y", "s")]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(numbers(row, prefix)).encode()).hexdigest()
+
+
+def numbers(row: Row | Mapping[str, Any], prefix: str = "d") -> list[int]:
+    """What a digest is made of: rows, two exclusive ors and a sum."""
+    return [int(row[f"{prefix}_{part}"] or 0) for part in ("n", "x", "y", "s")]
 
 
 def digest_columns(prefix: str, n: str, x: str, y: str, s: str, where: str = "true") -> list[SparkColumn]:
@@ -132,6 +137,7 @@ class Job:
     small: bool = False                         # both sides fit into one task
     usual: dict[str, str] = field(default_factory=dict)
     held: list[DataFrame] = field(default_factory=list)
+    seen: dict[str, Any] | None = None          # the source's digest, if one scan has told it
 
     def open(self) -> None:
         """Looks at what there is; a table of another kind or key starts anew."""
@@ -150,6 +156,10 @@ class Job:
         effort.change(self.spark, self.usual)
         for frame in self.held:
             frame.unpersist()
+
+    def set(self, settings: Mapping[str, str]) -> None:
+        """Session settings until the build ends."""
+        self.usual = {**effort.change(self.spark, settings), **self.usual}
 
     @property
     def shape(self) -> list[Any]:
@@ -220,7 +230,9 @@ class Job:
         if known.get("version") != self.version or known.get("asked") != self.asked or known.get("columns") != self.signature:
             return None
         row = self.source.agg(*row_digests()).head()
-        if row is None or digest(row, "d") != known["digest"]:
+        assert row is not None
+        self.seen = row.asDict()
+        if digest(row, "d") != known["digest"]:
             return None
         source, invalid = int(row["source"]), int(known["invalid"])
         return self._built("unchanged", Counts(source, source - invalid, invalid, 0, 0, known["digest"], known["invalid_digest"]), self.version)
@@ -248,7 +260,8 @@ class Job:
 
     def _remember(self, counts: Counts) -> None:
         self.table.remember(self.spark, {"version": self.version, "shape": self.shape, "asked": self.asked, "columns": self.signature, "digest": counts.digest,
-                             "invalid": counts.invalid, "invalid_digest": counts.invalid_digest})
+                             "invalid": counts.invalid, "invalid_digest": counts.invalid_digest, "source": counts.told,
+                             "changed": 0 if self.fresh else counts.changed + counts.deleted})
 
     def _built(self, action: str, counts: Counts, previous: int) -> Built:
         invalid = keys.invalid_rows(self, previous) if counts.invalid else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from runtime.kinds import groups, limits
+from runtime.kinds import commit, groups, limits, sieve
 from runtime.kinds.base import Built, Counts, Job
 from runtime.kinds.groups import LINES, N, S, X, Y
 from runtime.lake import H1, H2, KEY, ROWID
@@ -22,6 +22,9 @@ def build(job: Job) -> Built:
         if counts.changed:
             job.insert(rows)
         return job.built(counts, previous)
+    found = sieve.find(job)
+    if found is not None:
+        return _commit(job, found)
     changes, counts, row = compare(job)
     updated = int(row["do_u"] or 0)
     if not counts.changed and not counts.deleted:
@@ -83,6 +86,18 @@ def _by_row(job: Job, where: str | None, watched: Mapping[str, str]) -> tuple[Da
         return None
     twice = changes.filter("__do <> 'D'").groupBy(KEY).agg(F.sum(LINES).alias("lines")).filter("lines > 1").limit(1).count() if counts.changed else 0
     return None if twice else (changes, counts, row)
+
+
+def _commit(job: Job, found: sieve.Found) -> Built:
+    if not found.counts.changed and not found.counts.deleted:
+        return job.settled(found.counts)
+    limits.check(job, found.counts)
+    previous = job.version
+    if found.updated or found.counts.deleted:
+        commit.write(job, found)
+    else:
+        job.insert(found.new)
+    return job.built(found.counts, previous)
 
 
 def _merge(job: Job, changes: DataFrame, counts: Counts, inserted: int) -> None:

@@ -1,0 +1,118 @@
+"""Few changes of a large table are found by a filter and committed where they lie; whatever the filter cannot tell is joined."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from building import Built
+
+from runtime.kinds import commit, effort, merge, sieve
+
+ROWS = [(i, f"n{i}") for i in range(40)]
+
+
+class Watched(Built):
+    """A table that counts as large; `ways` says how each build found and wrote its changes."""
+
+    ways: list[str]
+
+    def way(self, *rows: Any, **options: Any) -> str:
+        self.ways.clear()
+        self.build(*rows, **options)
+        return " ".join(self.ways)
+
+
+@pytest.fixture
+def table(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Watched:
+    monkeypatch.setattr(effort, "LITTLE", 0)
+    made = Watched(spark, tmp_path, "merge", "id")
+    made.ways = []
+    for module, name in ((commit, "write"), (merge, "compare")):
+        usual = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *a, _usual=usual, _name=name, **k: (made.ways.append(_name), _usual(*a, **k))[1])
+    made.build(*ROWS)
+    return made
+
+
+def test_changed_and_new_rows_are_committed_without_a_merge(table: Watched) -> None:
+    ids = dict(table.rows("id", "__ondatra_rowid"))
+    assert table.way(*ROWS[:-1], (39, "N"), (77, "new"), (78, "new")) == "write"
+    assert table.changes() == [("insert", 77, "new"), ("insert", 78, "new"), ("update_postimage", 39, "N"), ("update_preimage", 39, "n39")]
+    now = dict(table.rows("id", "__ondatra_rowid"))
+    assert {k: now[k] for k in ids} == ids and len(set(now.values())) == 42
+    assert table.rows() == sorted([*ROWS[:-1], (39, "N"), (77, "new"), (78, "new")], key=repr)
+    version = table.last.version if table.last else 0
+    assert len(table.table.read(table.spark, version - 1).collect()) == 40
+
+    assert table.way((39, "N"), *ROWS[:-1], (78, "new"), (77, "new")) == "" and table.last and table.last.action == "unchanged"
+
+    # deletion vectors grow, and Delta's own writers go on from what was written
+    assert table.way(*ROWS[:-2], (38, "M"), (39, "O"), (77, "new"), (78, "new")) == "write"
+    assert table.changes()[:2] == [("update_postimage", 38, "M"), ("update_postimage", 39, "O")]
+    table.spark.sql(f"INSERT INTO {table.table.sql} (id, n) VALUES (99, 'by hand')")
+    assert len(set(table.rows("__ondatra_rowid"))) == 43
+    history = table.spark.sql(f"DESCRIBE HISTORY {table.table.sql}").collect()
+    assert [h["userMetadata"] for h in history if h["operation"] == "UPDATE"] == ['{"run": 7}'] * 2
+
+
+def test_vanished_rows_are_deleted_or_stay(table: Watched) -> None:
+    table.model = Built(table.spark, Path("/nowhere"), "merge", "id", on_missing="delete").model
+    table.build(*ROWS)
+    assert table.way(*ROWS[2:-1], (39, "N")) == "write"
+    assert table.last is not None and table.last.deletes == 2
+    assert table.changes() == [("delete", 0, "n0"), ("delete", 1, "n1"), ("update_postimage", 39, "N"), ("update_preimage", 39, "n39")]
+    assert table.rows("id") == sorted(((i,) for i in range(2, 40)), key=repr)
+
+    assert table.way(*ROWS[3:-1], (39, "N")) == "write" and table.changes() == [("delete", 2, "n2")]
+
+    table.model = Built(table.spark, Path("/nowhere"), "merge", "id").model
+    table.build(*ROWS[3:-1], (39, "N"))
+    assert table.way(*ROWS[4:-1], (39, "N")) == "" and table.last.action == "unchanged" and table.last.source == 36
+    for first, name in ((5, "O"), (6, "P"), (6, "Q")):
+        assert table.way(*ROWS[first:-1], (39, name)) == "write"
+        assert [c[0] for c in table.changes()] == ["update_postimage", "update_preimage"]
+        assert table.last.source == 40 - first
+    assert len(table.rows("id")) == 37
+    assert table.way(*ROWS[6:-1], (39, "Q"), (50, "new")) == "" and table.changes() == [("insert", 50, "new")]
+
+
+def test_rows_without_a_usable_key_are_found_by_the_join(table: Watched) -> None:
+    assert table.way(*ROWS[:-1], (39, "N"), (None, "x"), (5, "twice")) == "compare"
+    assert table.last is not None and table.last.invalid_rows == 3
+    assert table.changes() == [("update_postimage", 39, "N"), ("update_preimage", 39, "n39")]
+    assert table.rows() == sorted([*ROWS[:-1], (39, "N")], key=repr)
+    table.build(*ROWS)
+    assert table.way(*ROWS, (5, "n5")) == "compare" and table.last.invalid_rows == 2        # the same content twice
+    table.build(*ROWS)
+    assert table.way(*ROWS[:-1], (39, "N"), (39, "O")) == "compare" and table.last.invalid_rows == 2
+
+
+def test_a_change_that_slips_through_the_filter_is_found_all_the_same(table: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sieve, "BITS", 1)
+    monkeypatch.setattr(sieve, "FUNCTIONS", 1)
+    changed = [(i, f"x{i}") if i % 9 == 0 else (i, n) for i, n in ROWS]
+    assert table.way(*changed) == "compare"
+    assert len(table.changes()) == 10 and table.rows() == sorted(changed, key=repr)
+
+
+def test_another_schema_and_many_changes_are_joined(table: Watched) -> None:
+    wide = [(*row, None) for row in ROWS]
+    schema = "id INT, n STRING, more INT"
+    assert table.way(*wide, schema=schema) == "compare"
+    assert table.way(*wide[:-1], (39, "N", 1), schema=schema) == "compare"      # everything changed last time: a filter would only cost
+    assert table.way(*[(i, "other", i) for i in range(40)], schema=schema) == "write"
+    assert len(table.changes()) == 80
+
+
+def test_another_writer_of_the_table_is_noticed(table: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = commit._rows
+
+    def meanwhile(*given: Any) -> Any:
+        table.spark.sql(f"DELETE FROM {table.table.sql} WHERE id = 39")
+        return usual(*given)
+
+    monkeypatch.setattr(commit, "_rows", meanwhile)
+    with pytest.raises(Exception, match="(?i)concurrent"):
+        table.build(*ROWS[:-1], (39, "N"))
+    assert table.rows("id") == sorted(((i,) for i in range(39)), key=repr)
