@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runtime.chunk_files import CARRIED, CHANGE_TYPE, CHANGES, KEY, PART, RECORD, ROWID, WAITS
+from runtime.lake import ddl
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -55,36 +56,32 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def aligned(frame: DataFrame, shape: Shape) -> list[Column]:
-    """The model's columns out of rows that may have an older schema: None where a column is new or had another type."""
-    from pyspark.sql import functions as F
+def aligned(frame: DataFrame, shape: Shape) -> list[str]:
+    """The model's columns out of rows that may have an older schema, as SQL: NULL where a column is new or had another type.
 
+    As text, because each step of an expression made in Python is a message to the JVM, and there may be a thousand columns.
+    """
     had = {field.name.lower(): field for field in frame.schema.fields}
 
-    def column(field: StructField) -> Column:
+    def column(field: StructField) -> str:
         old = had.get(field.name.lower())
         same = old is not None and old.dataType.simpleString() == field.dataType.simpleString()
-        found = F.col(quoted(old.name)) if old is not None and same else F.lit(None).cast(field.dataType)
-        return found.alias(field.name)
+        return f"{quoted(old.name) if old is not None and same else f'CAST(NULL AS {ddl(field.dataType)})'} AS {quoted(field.name)}"
 
     return [column(field) for field in shape.columns]
 
 
-def optional(frame: DataFrame, name: str, spark_type: str) -> Column:
-    """A column that not every kind or older file has."""
-    from pyspark.sql import functions as F
-
-    return (F.col(name) if name in frame.columns else F.lit(None)).cast(spark_type).alias(name)
+def optional(frame: DataFrame, name: str, spark_type: str) -> str:
+    """A column that not every kind or older file has, as SQL."""
+    return f"CAST({name if name in frame.columns else 'NULL'} AS {spark_type}) AS {name}"
 
 
 def feed_rows(frame: DataFrame, shape: Shape) -> DataFrame:
     """Rows of the change feed as `compose` wants them."""
-    from pyspark.sql import functions as F
-
-    return frame.select(
-        *aligned(frame, shape), F.col(ROWID).cast("bigint").alias(ROWID), F.col("_change_type").alias(CHANGE_TYPE), optional(frame, KEY, "string"),
-        F.lit(True).alias(RECORD), optional(frame, H1, "bigint"), optional(frame, H2, "bigint"), F.lit(False).alias(AGAIN),
-        F.col("_commit_version").cast("bigint").alias(VERSION), F.lit(False).alias(UNKNOWN), F.lit(False).alias(BLOCKED))
+    return frame.selectExpr(
+        *aligned(frame, shape), f"CAST({ROWID} AS bigint) AS {ROWID}", f"_change_type AS {CHANGE_TYPE}", optional(frame, KEY, "string"), f"true AS {RECORD}",
+        optional(frame, H1, "bigint"), optional(frame, H2, "bigint"), f"false AS {AGAIN}", f"CAST(_commit_version AS bigint) AS {VERSION}",
+        f"false AS {UNKNOWN}", f"false AS {BLOCKED}")
 
 
 def compose(rows: DataFrame, shape: Shape, own_from: int, *, small: bool = False) -> DataFrame:
@@ -102,7 +99,7 @@ def compose(rows: DataFrame, shape: Shape, own_from: int, *, small: bool = False
         ROWID: F.when(pair, F.col("__ondatra_newest")).otherwise(F.col(ROWID)), CHANGE_TYPE: F.col("__ondatra_new_type"),
         RECORD: (F.col("__ondatra_new_type") != "update_preimage") & ~((F.col("__ondatra_new_type") == "delete") & F.col("__ondatra_after")),
         PART: _part(F.col("__ondatra_new_type"), F.col("__ondatra_after"), ~F.col("__ondatra_own") & ~F.col("__ondatra_waits"), F.col("__ondatra_waits"))})
-    return _with_repeated(renewed.select(*map(quoted, shape.names), *CARRIED_ALONG, PART), shape)
+    return _with_repeated(renewed.selectExpr(*map(quoted, shape.names), *CARRIED_ALONG, PART), shape)
 
 
 def _told(rows: DataFrame, shape: Shape, own_from: int) -> DataFrame:
@@ -184,7 +181,7 @@ def direct(rows: DataFrame, shape: Shape, types: Sequence[str], *, carried: bool
     part = F.lit(one) if one is not None else _part(kind, F.col("__ondatra_has_new"), F.lit(carried), F.lit(False))
     made = rows.withColumn("__ondatra_has_new", has_new).withColumns({
         RECORD: (kind != "update_preimage") & ~((kind == "delete") & F.col("__ondatra_has_new")), PART: part})
-    made = made.select(*map(quoted, shape.names), *CARRIED_ALONG, PART)
+    made = made.selectExpr(*map(quoted, shape.names), *CARRIED_ALONG, PART)
     return _with_repeated(made, shape) if one is None or shape.kind == "partition" else made
 
 

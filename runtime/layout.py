@@ -67,7 +67,7 @@ def write(rows: DataFrame, shape: Shape, out_url: str, most: int, chunk_rows: in
         number, files = _file_numbers(rows, shape, most, chunk_rows)
         laid = rows.withColumn("__ondatra_file", number).repartitionById(files, "__ondatra_file").drop("__ondatra_file")
     laid = laid.withColumn("__ondatra_rank", rank).sortWithinPartitions(PART, *map(changes.quoted, shape.order), "__ondatra_rank", ROWID)
-    _save(laid.select(*map(changes.quoted, shape.names), *changes.CARRIED_ALONG, PART), url, PART)
+    _save(laid.selectExpr(*map(changes.quoted, shape.names), *changes.CARRIED_ALONG, PART), url, PART)
     return chunk_files.list_files(url)
 
 

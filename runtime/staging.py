@@ -37,7 +37,6 @@ from runtime.layout import ONE_TASK, spark_path, write, write_plain
 from runtime.model import Column, Model
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["Folded", "StageRequest", "Staged", "StagedChunk", "WaitingChunk", "fold", "needs_stage", "read_chunk", "read_column", "stage", "stage_again",
@@ -199,14 +198,13 @@ class _Staging:
         return _Feed([f for f, _ in kept], {key: n for _, c in kept for key, n in c.items()})
 
     def _current(self) -> DataFrame:
-        from pyspark.sql import functions as F
 
         table = self.request.table.read(self.spark, self.request.version)
         if self.shape.kind == "scd2":
             table = table.filter("is_current")
-        return table.select(
-            *changes.aligned(table, self.shape), F.col(ROWID).cast("bigint").alias(ROWID), changes.optional(table, KEY, "string"),
-            F.lit(True).alias(RECORD), changes.optional(table, changes.H1, "bigint"), changes.optional(table, changes.H2, "bigint"))
+        return table.selectExpr(
+            *changes.aligned(table, self.shape), f"CAST({ROWID} AS bigint) AS {ROWID}", changes.optional(table, KEY, "string"), f"true AS {RECORD}",
+            changes.optional(table, changes.H1, "bigint"), changes.optional(table, changes.H2, "bigint"))
 
     # what waits
 
@@ -220,7 +218,7 @@ class _Staging:
         if not self.waiting:
             return []
         unit = self.shape.together
-        narrow = self._waiting_rows([(c, _marks(c)) for c in self.waiting], [F.col(unit).alias(unit)])
+        narrow = self._waiting_rows([(c, _marks(c)) for c in self.waiting], [unit])
         picked = narrow
         if not everything:
             parts = [frame.select(F.col(unit)) for frame in feed.frames] + [narrow.filter("__ondatra_waits").select(unit)] * needs_stage(tuple(self.waiting))
@@ -247,13 +245,12 @@ class _Staging:
 
     def _blocked(self, *, everything: bool) -> DataFrame | None:
         """The units of rows whose job is open; None where there is no job."""
-        from pyspark.sql import functions as F
 
         jobs = [(c, np.where(c.states == states.BLOCKED, c.states, 0).astype(np.uint8)) for c in self.waiting if not c.waits]
         jobs = [(c, marks) for c, marks in jobs if marks.any()]
-        return self._waiting_rows(jobs, [F.col(self.shape.together)]) if jobs else None
+        return self._waiting_rows(jobs, [self.shape.together]) if jobs else None
 
-    def _waiting_rows(self, chosen: list[tuple[WaitingChunk, states.States]], columns: list[SparkColumn] | None) -> DataFrame:
+    def _waiting_rows(self, chosen: list[tuple[WaitingChunk, states.States]], columns: list[str] | None) -> DataFrame:
         """Rows of waiting chunks that have a mark, read where they lie; `columns` or, with None, all as `compose` wants them."""
         from pyspark.sql import functions as F
 
@@ -272,18 +269,15 @@ class _Staging:
             frame = frame.withColumns({"__ondatra_name": F.substring_index(metadata["file_path"], "/", -2), "__ondatra_at": metadata["row_index"]})
             frame = frame.join(F.broadcast(marks), F.col("__ondatra_name") == F.col("__ondatra_file")).withColumn(
                 "__ondatra_state", F.expr("substring(__ondatra_marks, cast(__ondatra_at + 1 as int), 1)")).filter("__ondatra_state <> X'00'")
-            part = frame.select(*(columns if columns is not None else self._as_rows(frame)), *PLACE)
+            part = frame.selectExpr(*(columns if columns is not None else self._as_rows(frame)), *PLACE)
             found = part if found is None else found.unionByName(part)
         assert found is not None
         return found
 
-    def _as_rows(self, frame: DataFrame) -> list[SparkColumn]:
-        from pyspark.sql import functions as F
-
+    def _as_rows(self, frame: DataFrame) -> list[str]:
         return [
-            *changes.aligned(frame, self.shape), *map(F.col, changes.CARRIED_ALONG), F.col("__ondatra_age").alias(changes.VERSION),
-            F.expr(f"__ondatra_state = X'{states.UNKNOWN:02x}'").alias(changes.UNKNOWN),
-            F.expr(f"__ondatra_state = X'{states.BLOCKED:02x}'").alias(changes.BLOCKED)]
+            *changes.aligned(frame, self.shape), *changes.CARRIED_ALONG, f"__ondatra_age AS {changes.VERSION}",
+            f"__ondatra_state = X'{states.UNKNOWN:02x}' AS {changes.UNKNOWN}", f"__ondatra_state = X'{states.BLOCKED:02x}' AS {changes.BLOCKED}"]
 
     def _all(self, feed: _Feed, chosen: list[tuple[WaitingChunk, states.States]]) -> DataFrame:
         """Every row that is composed, of the feed and of older chunks."""

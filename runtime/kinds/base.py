@@ -188,9 +188,11 @@ class Job:
     @cached_property
     def plain(self) -> DataFrame:
         """The SELECT's columns and the key's text (null where any column of the key is)."""
-        from pyspark.sql import functions as F
+        from pyspark.sql import types as t
 
-        plain = self.given.select(*[F.col(quoted(f.name)).cast(f.dataType).alias(f.name) for f in self.fields])
+        plain = self.given
+        if any(isinstance(f.dataType, t.NullType) for f in plain.schema.fields):
+            plain = plain.selectExpr(*[f"CAST({quoted(f.name)} AS {ddl(f.dataType)}) AS {quoted(f.name)}" for f in self.fields])
         if effort.is_dear(self.given):
             plain = plain.persist(self.level)
             self.held.append(plain)
@@ -303,7 +305,7 @@ class Job:
         if rows is not None:
             for name, kind in ((ROWID, "BIGINT"), ("__do", "STRING")):
                 rows = rows if name in rows.columns else rows.selectExpr("*", f"CAST(NULL AS {kind}) AS {name}")
-            rows = rows.select(*map(quoted, self.columns), ROWID, "__do")
+            rows = rows.selectExpr(*map(quoted, self.columns), ROWID, "__do")
         if rows is None or old is None:
             found = rows if rows is not None else old
         else:
@@ -371,7 +373,7 @@ class Job:
     def insert(self, rows: DataFrame, *, mode: str = "append") -> None:
         """The data commit of new rows; "overwrite" takes every old one away."""
         with self.told():
-            self.laid(rows).select(*map(quoted, self.columns)).write.format("delta").mode(mode).save(self.table.path)
+            self.laid(rows).selectExpr(*map(quoted, self.columns)).write.format("delta").mode(mode).save(self.table.path)
         self.version = self.table.version(self.spark)
 
     def merge(self, rows: DataFrame, number: int, update: Mapping[str, str] | None, *, inserts: bool = True) -> None:

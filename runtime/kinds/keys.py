@@ -67,11 +67,11 @@ def invalid_rows(job: Job, previous: int) -> DataFrame:
     from pyspark.sql import functions as F
 
     names = [quoted(n) for n in job.names]
-    nobody = job.source.filter(F.col(KEY).isNull()).select(*names, F.lit("NULL").alias(STATUS), KEY, H1)
+    nobody = job.source.filter(F.col(KEY).isNull()).selectExpr(*names, f"'NULL' AS {STATUS}", KEY, H1)
     if job.model.kind not in UNIQUE:
         return nobody
     twice = job.source.filter(F.col(KEY).isNotNull()).groupBy(KEY).count().filter("count > 1").select(KEY)
     if job.model.kind == "append" and not job.fresh:
         twice = twice.join(job.table.read(job.spark, previous).select(KEY), KEY, "left_anti")
-    found = job.source.join(twice, KEY, "left_semi").select(*names, F.lit("DUPLICATE").alias(STATUS), KEY, H1)
+    found = job.source.join(twice, KEY, "left_semi").selectExpr(*names, f"'DUPLICATE' AS {STATUS}", KEY, H1)
     return nobody.unionByName(found)
