@@ -28,8 +28,9 @@ def main() -> int:
             if ended.returncode:
                 failed.append(name)
                 print(ended.stdout[-6000:], ended.stderr[-2000:], flush=True)
-    # one process, the conformance suite last: one Spark session serves everything, and one summary line closes it
-    if subprocess.run(["pytest", *(sys.argv[1:] or ["--durations=15"])], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, check=False).returncode:
+    # two processes, each with one Spark session, in the order of tests/conftest.py (the conformance suite last), and one summary line
+    together = ["-n", "2", "--dist", "loadgroup", "--no-loadscope-reorder", "--durations=15"]
+    if subprocess.run(["pytest", *(sys.argv[1:] or together)], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, check=False).returncode:
         failed.append("tests")
     if failed and failed != ["tests"]:
         print("failed: " + ", ".join(failed), file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""What tests share: one process, one Spark session, one server of each kind, three people. See early.py for the folders."""
+"""What tests share: in each process one Spark session, one server of each kind, three people. See early.py for the folders."""
 from __future__ import annotations
 
 import shutil
@@ -160,6 +160,17 @@ def _rank(item: pytest.Item) -> int:
     if "page" in names or item.get_closest_marker("browser"):
         return BROWSER
     return SPARK if "spark" in names or item.get_closest_marker("spark") else 0
+
+
+def _empties_tables(item: pytest.Item) -> bool:
+    """Whether the tables are empty after the test, also of what migrations made."""
+    marker = item.get_closest_marker("django_db")
+    return bool(marker and marker.kwargs.get("transaction")) or bool({"transactional_db", "live_server"} & set(getattr(item, "fixturenames", ())))
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """What one process runs together: a file, but for its tests that belong later in the order."""
+    item.add_marker(pytest.mark.xdist_group(f"{item.path.stem}-{_rank(item)}{'-empties' * _empties_tables(item)}"))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
