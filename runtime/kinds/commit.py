@@ -27,6 +27,8 @@ def write(job: Job, found: Found) -> None:
     """Makes the commit; `job.version` is its version then."""
     jvm: Any = job.spark._jvm
     delta = jvm.org.apache.spark.sql.delta
+    # Delta's parts ask the thread's active session for their settings, the run's id among them
+    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(job.spark._jsparkSession)
     log = delta.DeltaLog.forTable(job.spark._jsparkSession, job.table.path)
     transaction = log.startTransaction()
     snapshot = transaction.snapshot()
