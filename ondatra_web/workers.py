@@ -148,23 +148,23 @@ def _free_given_back() -> None:
 def _beat(pk: int) -> None:
     while True:
         threading.Event().wait(HEARTBEAT_SECONDS)
-        if not _still_beats(pk):
-            return
+        with contextlib.suppress(Exception):    # a database that is down for a while must not end the heartbeat
+            if not _keep_lock(pk):
+                return
+            close_old_connections()
+            Worker.objects.filter(pk=pk).update(heartbeat_at=timezone.now())
+            _free_given_back()
+            connection.close()
 
 
-def _still_beats(pk: int) -> bool:
-    """One beat; nothing here holds the lock while the thread waits for the next one."""
+def _keep_lock(pk: int) -> bool:
+    """Whether the process still goes by that row. A function, so that nothing holds the lock while the thread waits for time or the database."""
     mine = _mine.get(os.getpid())
     if mine is None or mine[0].pk != pk:
         return False                            # a test ended it
     worker, lock = mine
-    with contextlib.suppress(Exception):        # a database that is down for a while must not end the heartbeat
-        if worker.lock:
-            _tell_time(lock)
-        else:
-            _keep_session(lock, pk)
-        close_old_connections()
-        Worker.objects.filter(pk=pk).update(heartbeat_at=timezone.now())
-        _free_given_back()
-        connection.close()
+    if worker.lock:
+        _tell_time(lock)
+    else:
+        _keep_session(lock, pk)
     return True
