@@ -56,8 +56,9 @@ def weed() -> Path:
 
 
 def _free_ports() -> int:
-    """A base port b such that b to b+3 and b+11 to b+14 are free: a taken one ends the server."""
-    for base in range(20_000 + os.getpid() % 5_000, 32_000, 17):
+    """A base port b such that b to b+3 and b+11 to b+14 are free: a taken one ends the server. Test processes that look at the same time look apart."""
+    process = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    for base in range(20_000 + process % 3 * 4_000 + os.getpid() % 3_000, 32_000, 17):
         try:
             for offset in (0, 1, 2, 3, 11, 12, 13, 14):
                 with socket.socket() as s:
