@@ -1,6 +1,7 @@
 """Syncs of which nothing changed and nothing waits get their runs all at once, and nothing else is written."""
 from __future__ import annotations
 
+import dataclasses
 import json
 import time
 from pathlib import Path
@@ -19,6 +20,12 @@ from tests.web.filled import workspace
 
 pytestmark = pytest.mark.django_db
 PUSH = 'API = {"push": {"batch_mode": "atomic"}, "destination": {"type": "Nowhere", "object": "Things"}}\n\ndef push(rows):\n    return None\n'
+
+
+@pytest.fixture(autouse=True)
+def store_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Ids of runs begin anew with each test's tables: files in a shared store would meet those of others."""
+    monkeypatch.setattr(settings, "ONDATRA", dataclasses.replace(settings.ONDATRA, tracking_url=(tmp_path / "store").as_uri()))
 
 
 @pytest.fixture
