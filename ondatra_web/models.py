@@ -270,6 +270,10 @@ class Run(models.Model):
         return {name: getattr(self, "source_count" if name == "source" else name) for name in COUNTS}
 
 
+#: Chunks of which something waits. Databases use the index of that condition only for questions that ask just so.
+UNDELIVERED = Q(due_rows__gt=0) | Q(rejected_rows__gt=0) | Q(blocked_rows__gt=0)
+
+
 class Chunk(models.Model):
     """An immutable staged file of changes, and what is still undelivered of it.
 
@@ -292,8 +296,7 @@ class Chunk(models.Model):
     rejected_rows = models.IntegerField(default=0)
 
     class Meta:
-        indexes = [models.Index(fields=["sync", "id"], condition=Q(due_rows__gt=0) | Q(rejected_rows__gt=0) | Q(blocked_rows__gt=0),
-                                name="chunk_undelivered")]
+        indexes = [models.Index(fields=["sync", "id"], condition=UNDELIVERED, name="chunk_undelivered")]
 
     def __str__(self) -> str:
         return f"chunk {self.pk}"

@@ -12,11 +12,10 @@ from django.conf import settings
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from ondatra_web.models import Chunk, Delivery, Run, Sync
+from ondatra_web.models import UNDELIVERED, Chunk, Delivery, Run, Sync
 from runtime import chunk_files
 
 log = logging.getLogger("ondatra.staged")
-UNDELIVERED = Q(due_rows__gt=0) | Q(rejected_rows__gt=0) | Q(blocked_rows__gt=0)
 
 
 def remove_old() -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from ondatra_web.models import Chunk, Sync
+from ondatra_web.models import UNDELIVERED, Chunk, Sync
 from runtime import chunk_files, states
 
 
@@ -20,7 +20,7 @@ def chunks_of(sync: Sync) -> QuerySet[Chunk]:
 
 def of_syncs(syncs: Iterable[Sync]) -> QuerySet[Chunk]:
     """The chunks of these syncs of which something waits."""
-    return Chunk.objects.filter(sync__in=syncs).exclude(due_rows=0, rejected_rows=0, blocked_rows=0)
+    return Chunk.objects.filter(UNDELIVERED, sync__in=syncs)
 
 
 def counted(sync: Sync) -> dict[str, int]:

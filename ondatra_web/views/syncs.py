@@ -14,7 +14,7 @@ from ondatra_web import actions
 from ondatra_web import waiting as waiting_rows
 from ondatra_web.access import may_write, sync_for, syncs_of
 from ondatra_web.forms import STATES, StartForm, SyncFilterForm, matches_state
-from ondatra_web.models import Chunk, Run
+from ondatra_web.models import Run
 from ondatra_web.views.shown import SignedIn, listed, page_of
 from runtime.errors import OndatraError
 
@@ -49,7 +49,7 @@ def sync(request: SignedIn, sync_id: int) -> HttpResponse:
     page = page_of(runs, SyncFilterForm(request.GET).number, HISTORY)
     for run in page.object_list:
         run.sync = found                # so that the rows ask for nothing more
-    waiting = Chunk.objects.filter(sync=found).filter(Q(due_rows__gt=0) | Q(rejected_rows__gt=0) | Q(blocked_rows__gt=0)).aggregate(
+    waiting = waiting_rows.of_syncs([found]).aggregate(
         due=Sum("due_rows"), rejected=Sum("rejected_rows"), blocked=Sum("blocked_rows"))
     working = found.run_set.filter(status__in=Run.ACTIVE).order_by("-id").first()
     return render(request, "syncs/sync.html", {
