@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runtime.chunk_files import CARRIED, CHANGE_TYPE, CHANGES, KEY, PART, RECORD, ROWID, WAITS
-from runtime.lake import ddl
+from runtime.lake import ddl, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -50,10 +50,6 @@ class Shape:
     def order(self) -> tuple[str, ...]:
         """Delivery order within a part, but for the change type, which comes last."""
         return {"merge": (KEY,), "tracked": (KEY,), "scd2": (KEY, "valid_from_snapshot", ROWID)}.get(self.kind, (ROWID,))
-
-
-def quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def aligned(frame: DataFrame, shape: Shape) -> list[str]:

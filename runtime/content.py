@@ -33,11 +33,12 @@ def with_hashes(frame: DataFrame, names: Sequence[str], integers: frozenset[str]
     # of them, in methods so long that the JVM compiles none.
     numbers = {n: f"__number{i}" for i, n in enumerate(ordered) if _is_decimal(types[n]) and n not in integers}
     values = [part for n in ordered for part in alternatives(quoted(n), types[n], integer=n in integers, number=numbers.get(n, ""))]
+    values += _nulls(ordered, types)
     made = frame.selectExpr("*", *[f"CAST({quoted(n)} AS DOUBLE) AS {number}" for n, number in numbers.items()])
-    parts = {text: f"__part{i}" for i, text in enumerate(dict.fromkeys([*values, *_nulls(ordered, types)])) if text[-1] == ")" or " " in text.strip("`")}
+    parts = {text: f"__part{i}" for i, text in enumerate(dict.fromkeys(values)) if text[-1] == ")" or " " in text.strip("`")}
     columns = [*map(quoted, frame.columns)]
     made = made.selectExpr(*columns, *[f"{text} AS {name}" for text, name in parts.items()])
-    said = ", ".join([_literal(json.dumps(ordered)), *[parts.get(text, text) for text in [*values, *_nulls(ordered, types)]]])
+    said = ", ".join([_literal(json.dumps(ordered)), *[parts.get(text, text) for text in values]])
     return made.selectExpr(*columns, f"xxhash64(1, {said}) AS {H1}", f"xxhash64(2, {said}) AS {H2}")
 
 

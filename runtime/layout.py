@@ -13,6 +13,7 @@ import pyarrow as pa
 from runtime import changes, chunk_files
 from runtime.changes import Shape
 from runtime.chunk_files import CHANGE_TYPE, PART, ROWID
+from runtime.lake import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -68,8 +69,8 @@ def write(rows: DataFrame, shape: Shape, out_url: str, most: int, chunk_rows: in
         laid = rows.withColumn("__ondatra_file", number).repartitionById(files, "__ondatra_file").drop("__ondatra_file")
     # Spark sorts by a partition column that is a constant anew, and then takes the sort below for needless: no optimizer sees that this one is
     laid = laid.withColumns({PART: (F.col(PART) + F.monotonically_increasing_id() * 0).cast("int"), "__ondatra_rank": rank})
-    laid = laid.sortWithinPartitions(PART, *map(changes.quoted, shape.order), "__ondatra_rank", ROWID)
-    _save(laid.selectExpr(*map(changes.quoted, shape.names), *changes.CARRIED_ALONG, PART), url, PART)
+    laid = laid.sortWithinPartitions(PART, *map(quoted, shape.order), "__ondatra_rank", ROWID)
+    _save(laid.selectExpr(*map(quoted, shape.names), *changes.CARRIED_ALONG, PART), url, PART)
     return chunk_files.list_files(url)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from runtime.connections import DRIVERS, Connection
 from runtime.errors import BuildError
+from runtime.spark import s3a
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,16 +53,9 @@ def _jdbc(spark: SparkSession, connection: Connection, schema: str, table: str) 
 
 def _s3(spark: SparkSession, connection: Connection, schema: str, table: str) -> DataFrame:
     told = connection.told
-    provider = "TemporaryAWSCredentialsProvider" if told.get("session_token") else "SimpleAWSCredentialsProvider"
-    options = {"fs.s3a.access.key": told["access_key"], "fs.s3a.secret.key": told["secret_key"],
-               "fs.s3a.aws.credentials.provider": f"org.apache.hadoop.fs.s3a.{provider}", "fs.s3a.path.style.access": "true",
-               "fs.s3a.endpoint.region": told.get("region", "us-east-1")}
-    if told.get("session_token"):
-        options["fs.s3a.session.token"] = told["session_token"]
-    if told.get("endpoint"):
-        options["fs.s3a.endpoint"] = told["endpoint"]
+    options = s3a("fs.s3a.", told.get("endpoint"), told.get("region", "us-east-1"), told["access_key"], told["secret_key"], told.get("session_token"))
     # a file system is cached by its host alone: two connections to one bucket with other keys must not share it
-    options["fs.s3a.impl.disable.cache"] = "true"
+    options |= {"fs.s3a.path.style.access": "true", "fs.s3a.impl.disable.cache": "true"}
     path = told["url"].replace("s3://", "s3a://", 1).rstrip("/") + f"/{schema}/{table}"
     return spark.read.format(told.get("format", "parquet")).options(**options).load(path)
 
