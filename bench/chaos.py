@@ -2,7 +2,8 @@
 
 Real processes, SIGKILL, a seed for the moments. Prints rows lost (must be 0) and rows sent twice, each explained by its
 kill: its call was out when the worker died, or had been answered less than 200 ms before (the longest that an answer may
-stay unrecorded). Whatever else was sent twice is printed as unexplained and fails.
+stay unrecorded). finalize() is called once, and once more for each kill of a worker that was calling it. Whatever else was
+done twice is printed as unexplained and fails.
 """
 from __future__ import annotations
 
@@ -34,6 +35,7 @@ def push(rows):
     return {str(r["__ondatra_rowid"]) + ":" + r["__ondatra_change_type"]: said for r in rows}
 
 def finalize(succeeded, failed):
+    http.post("/done", json=[succeeded, failed], headers={"X-Worker": env.get("CHAOS_WORKER", "none")})
     print("succeeded:", succeeded)
 """
 MODEL = """-- @kind: append
@@ -44,10 +46,10 @@ SELECT CAST(i AS INTEGER) AS id FROM range({rows}) t(i)
 
 @dataclass
 class Call:
-    """One request: which worker made it, when it came, when it was answered (seconds of one clock)."""
+    """One request of push() or finalize(): which worker made it, when it came, when it was answered (seconds of one clock)."""
 
     worker: str
-    ids: list[int]
+    ids: list[int]                              # of finalize() its numbers
     came: float
     answered: float = float("inf")
 
@@ -58,6 +60,7 @@ class Destination:
     def __init__(self, rows: int) -> None:
         self.rows, self.progress = rows, 0.0
         self.calls: list[Call] = []
+        self.finalized: list[Call] = []
         self.taken = 0
         outer = self
 
@@ -71,10 +74,11 @@ class Destination:
             def do_POST(self) -> None:
                 ids = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 call = Call(self.headers["X-Worker"], ids, time.monotonic())
-                outer.calls.append(call)
-                outer.taken += len(ids)
+                pushed = self.path == "/rows"
+                (outer.calls if pushed else outer.finalized).append(call)
+                outer.taken += len(ids) * pushed
                 time.sleep(0.01)
-                while outer.progress < 1 and outer.taken > outer.rows * (outer.progress + 0.02) and time.monotonic() < call.came + 0.5:
+                while pushed and outer.progress < 1 and outer.taken > outer.rows * (outer.progress + 0.02) and time.monotonic() < call.came + 0.5:
                     time.sleep(0.02)
                 try:
                     self.send_response(200)
@@ -111,12 +115,13 @@ def project(folder: Path, url: str, rows: int) -> None:
 
 @dataclass
 class Report:
-    """What came of it. Rows sent twice are counted by their explanation."""
+    """What came of it. Rows sent twice are counted by their explanation, and so are further calls of finalize()."""
 
     kills: int = 0
     lost: int = 0
     in_flight: int = 0
     just_answered: int = 0
+    finalized: list[list[int]] = field(default_factory=list)        # what each call of finalize() was told
     unexplained: list[str] = field(default_factory=list)
 
     @property
@@ -124,8 +129,9 @@ class Report:
         return self.in_flight + self.just_answered + len(self.unexplained)
 
 
-def explain(destination: Destination, deaths: Mapping[str, float]) -> Report:
-    """Compares what came with what should have come; `deaths` says when each killed worker was killed."""
+def explain(destination: Destination, deaths: Mapping[str, float], unrecorded: float = UNRECORDED) -> Report:
+    """Compares what came with what should have come; `deaths` says when each killed worker was killed, `unrecorded` for how many seconds
+    an answer may stay so."""
     report, of_row = Report(len(deaths)), defaultdict(list)
     for call in destination.calls:
         for row in call.ids:
@@ -136,14 +142,24 @@ def explain(destination: Destination, deaths: Mapping[str, float]) -> Report:
             died = deaths.get(call.worker)
             if died is not None and call.answered > died:
                 report.in_flight += 1
-            elif died is not None and call.answered > died - UNRECORDED:
+            elif died is not None and call.answered > died - unrecorded:
                 report.just_answered += 1
             else:
-                report.unexplained.append(f"row {row} by {call.worker}" + (f", answered {died - call.answered:.3f} s before its death" if died else ""))
+                report.unexplained.append(f"row {row} {_not_why(call, died)}")
+    report.finalized = [call.ids for call in destination.finalized]
+    for call in destination.finalized[:-1]:
+        died = deaths.get(call.worker)
+        if died is None or call.answered < died - unrecorded:
+            report.unexplained.append(f"finalize() {_not_why(call, died)}")
     return report
 
 
-def chaos(destination: Destination, run_id: int, kills: int, seed: int, *, workers: int = WORKERS, patience: float = 600) -> Report:
+def _not_why(call: Call, died: float | None) -> str:
+    return f"by {call.worker}" + (f", answered {died - call.answered:.3f} s before its death" if died else ", which was not killed")
+
+
+def chaos(destination: Destination, run_id: int, kills: int, seed: int, *, workers: int = WORKERS, patience: float = 600,
+          unrecorded: float = UNRECORDED) -> Report:
     """Starts workers on a staged run, kills them until there were so many kills, lets the rest be delivered. Django must be set up."""
     from ondatra_web.models import Run
 
@@ -192,7 +208,7 @@ def chaos(destination: Destination, run_id: int, kills: int, seed: int, *, worke
         for process in running.values():
             os.killpg(process.pid, signal.SIGKILL) if process.poll() is None else None
             process.wait()
-    return explain(destination, deaths)
+    return explain(destination, deaths, unrecorded)
 
 
 def stage(workspace: Any) -> int:
@@ -266,8 +282,10 @@ def main() -> None:
           f"{time.monotonic() - began:.0f} s")
     print(f"rows sent twice: {report.twice:,}: {report.in_flight:,} in calls that were out at a kill, "
           f"{report.just_answered:,} answered in the {UNRECORDED * 1000:g} ms before it, {len(report.unexplained):,} unexplained {report.unexplained[:5]}")
+    print(f"calls of finalize(): {len(report.finalized)}, the last with {report.finalized[-1:]}")
     print(f"chaos: {report.kills} kills (seed {told.seed}), {report.lost} rows lost, {report.twice:,} sent twice")
     good = run.status == "completed" and written == (told.rows, told.rows) and not report.lost and not report.unexplained
+    good = good and {tuple(numbers) for numbers in report.finalized} == {(told.rows, 0)}
     raise SystemExit(0 if good else 1)
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -222,38 +223,58 @@ def stop(run: Run, why: str) -> None:
 
 
 def finish(walk: Walk, name: str, run: Run) -> None:
-    """Ends the run if its last chunk is closed: its status follows from its counts, then finalize()."""
-    ending = _ending(run)
-    if ending is None:
-        return
-    sync, clean = ending
-    if clean and sync.finalize_due:
-        faults.point("before_finalize")
-        outbox.patiently(set_step)(run.pk, "finish")
-        _finalize(walk, name, run, sync)
-    close(run)
+    """Ends the run if its last chunk is closed: its status follows from its counts, then finalize(). Of all who see its end, one does it."""
+    with _guard:                                # threads of this process are one owner
+        ending = None if run.pk in _at_end else _ending(run)
+        if ending is None:
+            return
+        _at_end.add(run.pk)
+    run, sync, clean = ending
+    try:
+        if clean and sync.finalize_due:
+            faults.point("before_finalize")
+            outbox.patiently(set_step)(run.pk, "finish")
+            if not _finalize(walk, name, run, sync):
+                log.warning("run %s was taken over by another process while finalize() was called", run.pk)
+                return
+        close(run)
+    except BaseException:
+        workers.give_back_run(run.pk, run.lease)
+        raise
+    finally:
+        _at_end.discard(run.pk)
+
+
+_at_end: set[int] = set()                       # runs whose end this process sees to
+_guard = threading.Lock()
 
 
 @outbox.patiently
-def _ending(run: Run) -> tuple[Sync, bool] | None:
-    """The sync, and whether all went so well that finalize() is due; None if the run goes on or has ended."""
+def _ending(run: Run) -> tuple[Run, Sync, bool] | None:
+    """Claims the end of the run: the run, its sync, and whether all went so well that finalize() may be due. None if the run goes on,
+    has ended, or a living process sees to its end."""
     with transaction.atomic():
-        run = Run.objects.select_for_update().get(pk=run.pk)
+        run = Run.objects.select_for_update(of=("self",)).select_related("owner").get(pk=run.pk)
         if run.status not in (Run.Status.WORKING, Run.Status.CANCELING) or outbox.open_deliveries(run).exists():
             return None
+        if run.owner is not None and not workers.is_me(run.owner) and not workers.is_dead(run.owner):
+            return None
+        run.owner, run.lease = workers.me(), run.lease + 1
+        run.save(update_fields=["owner", "lease"])
         sync = Sync.objects.select_for_update().get(pk=run.sync_id)
         clean = not (run.retrying or run.not_tried or run.companions_due or run.error) and run.status == Run.Status.WORKING
-        if clean and run.succeeded + run.rejected:
+        if clean and run.succeeded + run.rejected and not run.finalized:
             sync.finalize_due, sync.finalize_counts = True, [run.succeeded, run.rejected]
             sync.save(update_fields=["finalize_due", "finalize_counts"])
-    return sync, clean
+    return run, sync, clean
 
 
-def _finalize(walk: Walk, name: str, run: Run, sync: Sync) -> None:
+def _finalize(walk: Walk, name: str, run: Run, sync: Sync) -> bool:
+    """Whether the end of the run is still ours, with the answer recorded."""
     push = walk.pushes[name]
     if not push.has_finalize:
         Sync.objects.filter(pk=sync.pk).update(finalize_due=False)
-        return
+        return True
     succeeded, failed = (int(n) for n in sync.finalize_counts)
     context = delivery_run(walk, Run.objects.select_related("sync").get(pk=run.pk)).context
     said = ["the run was cancelled before finalize() had answered"]
@@ -266,12 +287,20 @@ def _finalize(walk: Walk, name: str, run: Run, sync: Sync) -> None:
             prints.extend(("print", line) for line in result.prints)
 
     supervised(call, context.cancelled, abandon=lambda: None, ends=lambda: connection.close())      # the thread's own
-    outbox.say(run.pk, prints)
-    if said[0]:
-        Run.objects.filter(pk=run.pk).update(error=f"finalize failed: {said[0]}")
-    else:
-        Sync.objects.filter(pk=sync.pk).update(finalize_due=False)
-        Run.objects.filter(pk=run.pk).update(finalized=True)
+    return _record_finalize(run, said[0], prints)
+
+
+@outbox.patiently
+def _record_finalize(run: Run, error: str, prints: Sequence[tuple[str, str]]) -> bool:
+    """Writes what finalize() said, all or nothing: a process that dies before has it called again. False if the run is another's by now."""
+    told: dict[str, Any] = {"error": f"finalize failed: {error}"} if error else {"finalized": True}
+    with transaction.atomic():
+        mine = Run.objects.filter(pk=run.pk, lease=run.lease, status__in=Run.ACTIVE)
+        if mine.exclude(**told).update(**told):
+            outbox.say(run.pk, prints)
+            if not error:
+                Sync.objects.filter(pk=run.sync_id).update(finalize_due=False)
+        return mine.exists()                    # one that is written already: its commit was not heard of
 
 
 @outbox.patiently

@@ -13,9 +13,10 @@ from typing import IO, Any
 
 from django.conf import settings
 from django.db import close_old_connections, connection, connections
+from django.db.models import QuerySet
 from django.utils import timezone
 
-from ondatra_web.models import Delivery, Worker
+from ondatra_web.models import Delivery, Run, Worker
 
 #: A held lock whose heartbeat is older than this is taken over: the machine may be gone or the process stopped.
 LOST_AFTER = dt.timedelta(seconds=60)
@@ -38,13 +39,15 @@ def me(kind: str = "run") -> Worker:
         return _mine[os.getpid()][0]
 
 
+def is_me(worker: Worker) -> bool:
+    return os.getpid() in _mine and _mine[os.getpid()][0].pk == worker.pk
+
+
 def is_dead(worker: Worker | None) -> bool:
     """Whether that process is gone; what it had claimed is then free. None (never claimed) counts as dead."""
     if worker is None or worker.ended_at is not None:
         return True
-    if os.getpid() in _mine and _mine[os.getpid()][0].pk == worker.pk:
-        return False
-    return _lock_is_free(worker) or _is_silent(worker)
+    return not is_me(worker) and (_lock_is_free(worker) or _is_silent(worker))
 
 
 def _is_silent(worker: Worker) -> bool:
@@ -130,18 +133,26 @@ def _lock_is_free(worker: Worker) -> bool:
 
 def give_back(delivery_id: int, lease: int) -> None:
     """A claim that this process, which lives on, will not work on: free at the next heartbeat that reaches the database."""
-    _given_back.append((delivery_id, lease))
+    _give_back(Delivery.objects.filter(pk=delivery_id, lease=lease).exclude(status=Delivery.Status.CLOSED))
+
+
+def give_back_run(run_id: int, lease: int) -> None:
+    """The same of a run that this process will not end."""
+    _give_back(Run.objects.filter(pk=run_id, lease=lease, status__in=Run.ACTIVE))
+
+
+def _give_back(claimed: QuerySet[Any]) -> None:
+    _given_back.append(claimed)
     with contextlib.suppress(Exception):
         _free_given_back()
 
 
-_given_back: list[tuple[int, int]] = []
+_given_back: list[QuerySet[Any]] = []
 
 
 def _free_given_back() -> None:
     while _given_back:
-        delivery_id, lease = _given_back[0]
-        Delivery.objects.filter(pk=delivery_id, lease=lease).exclude(status=Delivery.Status.CLOSED).update(owner=None)
+        _given_back[0].update(owner=None)
         _given_back.pop(0)
 
 

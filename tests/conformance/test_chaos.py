@@ -14,6 +14,8 @@ from bench import chaos
 from ondatra_web.models import Run, Workspace
 
 ROWS = 6_000
+#: The contract's 200 ms, and what a busy machine adds to them before a thread gets its turn. bench/chaos.py measures without.
+UNRECORDED = 1.0
 
 
 @contextlib.contextmanager
@@ -28,17 +30,18 @@ def delivery(case):
 
 
 def assert_whole(run_id, report):
-    """Each row has one record and finalize() was called once; each row sent twice has its reason."""
+    """Each row has one record, finalize() got all their numbers and was recorded once; whatever was done twice has its reason."""
     run = Run.objects.get(pk=run_id)
     assert (report.lost, report.unexplained) == (0, [])
     assert (run.status, run.succeeded, chaos.records(run_id)) == ("completed", ROWS, (ROWS, ROWS))
+    assert {tuple(numbers) for numbers in report.finalized} == {(ROWS, 0)}
     assert list(run.runlog_set.filter(level="print").values_list("text", flat=True)) == [f"succeeded: {ROWS}"]
 
 
 @pytest.mark.slow
 def test_eight_kills_over_one_delivery_lose_no_row_and_each_row_sent_twice_has_its_reason(case):
     with delivery(case) as (destination, run_id):
-        report = chaos.chaos(destination, run_id, kills=8, seed=7, patience=180)
+        report = chaos.chaos(destination, run_id, kills=8, seed=7, patience=180, unrecorded=UNRECORDED)
     assert report.kills == 8
     assert_whole(run_id, report)
 
@@ -112,4 +115,4 @@ def test_a_dead_workers_run_is_taken_over_while_redis_is_emptied_and_down_and_th
             end = time.monotonic() + 60
             while Run.objects.get(pk=run_id).status == "working" and time.monotonic() < end:
                 time.sleep(0.2)
-    assert_whole(run_id, chaos.explain(destination, workers.deaths))
+    assert_whole(run_id, chaos.explain(destination, workers.deaths, UNRECORDED))

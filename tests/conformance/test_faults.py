@@ -1,9 +1,15 @@
 """Our own: the crash table of the design, each row proven by a real process that dies at that point."""
+import subprocess
+import sys
 import threading
 import time
 
 import pytest
 from pushing import PUSH, SYNC, contacts, counts, sent, source, table
+
+from bench import chaos
+from ondatra_web import jobs
+from ondatra_web.models import Run, Workspace
 
 THREE = [(1, "a@x"), (2, "b@x"), (3, "c@x")]
 FINALIZE = PUSH + """
@@ -57,3 +63,27 @@ def test_after_a_crash_only_the_call_in_flight_may_have_arrived(case):
     source(case, *rows[:3])                     # what nobody can know must be deleted, what was never tried need not
     result = case.run()
     assert (result.exit, sent(case)) == (0, [("delete", 4, "p4@x")])
+
+
+def test_of_all_who_see_the_end_of_a_run_one_calls_finalize(case):
+    contacts(case, *THREE, text=FINALIZE + '    print("told:", succeeded)\n')
+    run = Run.objects.get(pk=chaos.stage(Workspace.objects.get(slug=case.slug)))
+    seen = []
+
+    def others(call):
+        """While finalize() waits for its answer, messages reach another thread of the worker and another worker."""
+        jobs.push.fn(run.pk)
+        seen.append(subprocess.run([sys.executable, chaos.__file__, "--worker", str(run.pk)], check=False).returncode)
+        return 200, {}
+
+    case.dest.rule("POST", "^/done$", handler=others)
+    jobs.push.fn(run.pk)
+    run.refresh_from_db()
+    assert ([c.json for c in case.dest.calls if c.path == "/done"], seen) == ([[3, 0]], [0])
+    assert (run.status, run.finalized, run.owner) == ("completed", True, None)
+    assert list(run.runlog_set.values_list("text", flat=True)) == ["told: 3"]
+    run.status = "working"                      # as if the process had died before it closed the run
+    run.save()
+    jobs.push.fn(run.pk)
+    run.refresh_from_db()
+    assert (run.status, len([c for c in case.dest.calls if c.path == "/done"])) == ("completed", 1)

@@ -1,6 +1,7 @@
 """Work that is left behind, and calls announced ahead."""
 from __future__ import annotations
 
+import queue
 import threading
 import time
 
@@ -18,13 +19,17 @@ def test_what_the_work_raised_is_raised_where_it_is_waited_for() -> None:
         supervised(fail, lambda: False, abandon=lambda: None, ends=lambda: None)
 
 
-def test_a_thread_that_cannot_tidy_up_is_not_waited_for_for_ever() -> None:
+def test_a_thread_that_cannot_tidy_up_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: queue.Queue[threading.ExceptHookArgs] = queue.Queue()
+    monkeypatch.setattr(threading, "excepthook", told.put)
+
     def broken() -> None:
         raise OSError("no tidying")
 
     began = time.monotonic()
     supervised(lambda: None, lambda: False, abandon=lambda: None, ends=broken)
     assert time.monotonic() - began < 2
+    assert str(told.get(timeout=5).exc_value) == "no tidying"
 
 
 def test_work_that_does_not_end_after_a_cancel_is_left_behind() -> None:
