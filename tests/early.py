@@ -15,3 +15,5 @@ for name in OWN:
 os.environ["ONDATRA_DATA_DIR"] = folder
 # Playwright's event loop runs in the thread of the tests; their own queries are not asynchronous.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+# A test's data are few, so the JVM's second compiler and a parallel collector take more time than they give: two fifths of all that tests take.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
