@@ -150,10 +150,10 @@ def _write_records(claim: Claim, table: pa.Table, answers: Answers, rows: Callab
         return ()
     picked = table.take(pa.array(index)) if len(index) < table.num_rows else table
     batch = tracking.RecordBatch(
-        rows=rows(index), records=picked.column("__ondatra_record").to_pylist(), keys=picked.column("__ondatra_key").to_pylist(),
+        rows=rows(index), records=picked.column("__ondatra_record").to_numpy(), keys=picked.column("__ondatra_key").cast(pa.string()).combine_chunks(),
         outcomes=answers.outcomes(index), attempts=answers.attempt[index],
         batch_numbers=answers.call[index], started=answers.started[index], ended=answers.ended[index], digest=claim.sealed_digest,
-        chunk_id=claim.chunk_id, messages=_at(answers.messages, index))
+        chunk_id=claim.chunk_id, messages=_at(answers.messages, index), source=picked)
     return tracking.write(store, info, batch, outbox.reserve(claim))
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from runtime.masks import Masker
 from runtime.model import Column, Kind, Mask, Model
@@ -28,6 +29,8 @@ SCHEMA = pa.schema([
 KEYED = ("merge", "tracked", "scd2")
 STATUSES = {"ok": "succeeded", "warn": "succeeded", "error": "rejected", "reject": "rejected"}
 OPERATIONS: dict[Kind, str] = {"merge": "upsert", "tracked": "upsert", "append": "append", "table": "mirror", "partition": "mirror", "scd2": "append"}
+#: Rows that are put into JSON together: so few that their text stays in the processor's cache.
+_TOGETHER = 8_000
 _ROWID, _CHANGE, _HASH = "__ondatra_rowid", "__ondatra_change_type", "_content_hash"
 
 
@@ -69,8 +72,8 @@ class RecordBatch:
     """The rows of one chunk that push() answered, in delivery order, with their answers; sequences of equal length but for `messages`."""
 
     rows: Sequence[dict[str, Any]]
-    records: Sequence[bool]                     # false: an old image that only accompanies
-    keys: Sequence[str | None]
+    records: Sequence[bool] | np.ndarray[Any, Any]                  # false: an old image that only accompanies
+    keys: Sequence[str | None] | pa.Array
     outcomes: Sequence[str] | np.ndarray[Any, Any]                  # ok, warn, error, reject
     attempts: Numbers
     batch_numbers: Numbers
@@ -79,6 +82,7 @@ class RecordBatch:
     digest: str
     chunk_id: int
     messages: Mapping[int, str] = field(default_factory=dict)       # position -> what its answer said
+    source: pa.Table | None = None              # the rows as they lie in the chunk file, where there is one: what is a column already is not made again
 
 
 def rules_of(info: RunInfo) -> dict[str, Any]:
@@ -110,23 +114,31 @@ def record_table(info: RunInfo, batch: RecordBatch) -> pa.Table:
     places = picked.tolist()
     rows = batch.rows if len(places) == len(batch.rows) else [batch.rows[i] for i in places]
     old = _previous(info, batch, records)
-    changes, kinds = list(map(itemgetter(_CHANGE), rows)), said_kinds[picked].tolist()
+    row_ids = _picked(batch, _ROWID, picked, rows).cast(pa.int64())
+    changes, kinds = _picked(batch, _CHANGE, picked, rows).cast(pa.string()), _strings(said_kinds[picked].tolist())
+    keys = batch.keys if isinstance(batch.keys, pa.Array) else _strings(batch.keys)
     said = _messages(info, batch, places)
     return pa.table([
-        _strings(_identifiers(info, rows, [batch.keys[i] for i in places])), _payload_column(info, rows),
+        _identifier_column(info, rows, keys if len(picked) == len(keys) else keys.take(pa.array(picked)), row_ids), _payload_column(info, rows),
         _words(changes, lambda change: _operation(info.kind, change)), _words(kinds, STATUSES.__getitem__),
         _strings(said), _moments(batch.started, picked), _moments(batch.ended, picked),
-        *_same(info, len(rows)), pa.array(list(map(itemgetter(_ROWID), rows)), pa.int64()), _words(changes, str), _words(kinds, str),
+        *_same(info, len(rows)), row_ids, changes, kinds,
         pa.array(np.asarray(batch.attempts, dtype=np.int32)[picked]), pa.array(np.asarray(batch.batch_numbers, dtype=np.int32)[picked]),
         pa.array([old.get(i) for i in places], pa.string()) if old else pa.nulls(len(rows), pa.string())], schema=SCHEMA)
 
 
-def _words(given: Sequence[str], word: Callable[[str], str]) -> pa.Array:
-    """A column of few different words, most often of one."""
-    known = {text: word(text) for text in set(given)}
-    if len(known) == 1:
-        return pa.repeat(next(iter(known.values())), len(given))
-    return pa.array([known[text] for text in given], pa.string())
+def _picked(batch: RecordBatch, name: str, picked: np.ndarray[Any, Any], rows: Sequence[dict[str, Any]]) -> pa.Array:
+    """One column of the picked rows, which `rows` are."""
+    if batch.source is None:
+        return pa.array([row[name] for row in rows])
+    column = batch.source.column(name).combine_chunks()
+    return column if len(picked) == len(column) else column.take(pa.array(picked))
+
+
+def _words(given: pa.Array, word: Callable[[str], str]) -> pa.Array:
+    """A column of few different words, most often of one, from another such column."""
+    few = given.dictionary_encode()
+    return pa.array([word(text) for text in few.dictionary.to_pylist()], pa.string()).take(few.indices)
 
 
 def _strings(texts: Sequence[str | None]) -> pa.Array:
@@ -161,14 +173,36 @@ def payload_text(row: dict[str, Any]) -> str:
         return json.dumps(row, separators=(",", ":"))
 
 
-def _payload_column(info: RunInfo, rows: Sequence[dict[str, Any]]) -> pa.Array:
+def _payload_column(info: RunInfo, rows: Sequence[dict[str, Any]]) -> pa.Array | pa.ChunkedArray:
     """The payloads as Arrow. Rows as push() gets them begin with the SELECT's columns: their JSON is cut where ours begin."""
     names, keys = [c.name for c in info.columns], list(rows[0] if rows else ())
     if names and not info.masks and keys[:len(names)] == names and len(keys) > len(names):
-        ours = f',"{keys[len(names)]}":'.encode()
-        with suppress(TypeError, ValueError):   # integers over 64 bits, lone surrogates, a row with other columns
-            return pa.array([text[:text.rindex(ours)] + b"}" for text in map(orjson.dumps, rows)], pa.binary()).cast(pa.string())
+        with suppress(TypeError, ValueError):   # integers over 64 bits, lone surrogates, a column within a value is called like ours
+            return pa.chunked_array([_cut(orjson.dumps(some), len(some), keys[0], keys[len(names)])
+                                     for some in (rows[i:i + _TOGETHER] for i in range(0, len(rows), _TOGETHER))])
     return _strings(_payloads(info, rows))
+
+
+def _cut(text: bytes, n: int, first: str, ours: str) -> pa.Array:
+    """The objects of a JSON list without their fields from `ours` on. Raises ValueError where its texts do not say where that is.
+
+    A quote within a JSON string has a backslash before it, so what is looked for can be a name only.
+    """
+    starts = _places(text, b"},{" + orjson.dumps(first) + b":", 2)
+    starts, ends = np.concatenate(([1], starts)), _places(text, b"," + orjson.dumps(ours) + b":", 0)
+    if len(starts) != n or len(ends) != n or len(text) >= 2 ** 31 or (starts >= ends).any() or (ends[:-1] >= starts[1:]).any():
+        raise ValueError
+    offsets = np.stack((starts, ends), axis=1).ravel().astype(np.int32)
+    parts = pa.StringArray.from_buffers(2 * n - 1, pa.py_buffer(offsets), pa.py_buffer(text))       # by turns what is wanted and what lies between
+    return pc.binary_join_element_wise(parts.take(pa.array(np.arange(0, 2 * n, 2))), "}", "")
+
+
+def _places(text: bytes, mark: bytes, further: int) -> np.ndarray[Any, Any]:
+    """Where a mark stands, and so many bytes further."""
+    whole = pa.LargeStringArray.from_buffers(1, pa.py_buffer(np.array([0, len(text)], np.int64)), pa.py_buffer(text))
+    parts = pc.split_pattern(whole, mark.decode()).values
+    bounds = np.frombuffer(parts.buffers()[1], np.int64)[parts.offset:parts.offset + len(parts)]    # where each part begins, without the marks between
+    return np.asarray(bounds[1:] + np.arange(len(bounds) - 1) * len(mark) + further)
 
 
 def _payloads(info: RunInfo, rows: Sequence[dict[str, Any]]) -> list[str]:
@@ -179,6 +213,14 @@ def _payloads(info: RunInfo, rows: Sequence[dict[str, Any]]) -> list[str]:
             return [orjson.dumps(dict(zip(names, picked(row)))).decode() for row in rows]
     plain = ({n: row.get(n) for n in names} for row in rows)
     return [payload_text(info.masks.row(row)) for row in plain] if info.masks else [payload_text(row) for row in plain]
+
+
+def _identifier_column(info: RunInfo, rows: Sequence[dict[str, Any]], keys: pa.Array, row_ids: pa.Array) -> pa.Array:
+    """`_identifiers` of rows whose keys and row ids are columns."""
+    key = info.model.key if info.kind in (*KEYED, "append") else ()
+    if info.model.identifier or len(key) > 1 or any(name in info.masks for name in key):
+        return _strings(_identifiers(info, rows, keys.to_pylist()))
+    return keys if key else row_ids.cast(pa.string())
 
 
 def _identifiers(info: RunInfo, rows: Sequence[dict[str, Any]], keys: Sequence[str | None]) -> list[str | None]:
@@ -203,7 +245,7 @@ def _previous(info: RunInfo, batch: RecordBatch, records: np.ndarray[Any, Any]) 
     companions = np.flatnonzero(~records)
     if info.kind not in KEYED or not len(companions):
         return {}
-    keys = batch.keys
+    keys = batch.keys.to_pylist() if isinstance(batch.keys, pa.Array) else batch.keys
     pairs: list[tuple[int, int]] = []
     done = -1
     for i in map(int, companions):
@@ -263,7 +305,7 @@ def invalid_table(info: RunInfo, part: pa.Table, rows: Sequence[dict[str, Any]],
 def planned_table(info: RunInfo, rows: Sequence[dict[str, Any]], chunk: pa.Table) -> pa.Table:
     """What would be sent of a chunk: nothing was answered yet."""
     records = chunk.column("__ondatra_record").to_pylist()
-    keys = chunk.column("__ondatra_key").to_pylist()
+    keys = chunk.column("__ondatra_key").cast(pa.string()).combine_chunks()
     n = len(rows)
     batch = RecordBatch(rows, records, keys, ["ok"] * n, [0] * n, [0] * n, [0] * n, [0] * n, "", 0)
     table = record_table(info, batch)

@@ -131,6 +131,17 @@ def test_values_beyond_json_numbers_stay_exact(store):
     assert json.loads(found["record_payload"]) == {"id": 2**100, "email": "\ud800"}
 
 
+TRICKY = ['},{"id":1,"__ondatra_rowid":', ',"__ondatra_rowid":5', '\\"},{"id":', "\\", 'é😀"', "", None]
+
+
+@pytest.mark.parametrize("value", [str, lambda text: {"id": text, "__ondatra_rowid": 1}, lambda text: [{"x": text, "__ondatra_rowid": 1}, {"id": 2}]],
+                         ids=["text", "object", "list"])
+def test_a_payload_ends_where_our_own_columns_begin_whatever_it_holds(store, value):
+    rows = [row(n, text if text is None else value(text)) for n, text in enumerate(TRICKY, 1)]
+    _, found = written(store, info(), batch(rows))
+    assert [r["record_payload"] for r in found] == [json.dumps({"id": r["id"], "email": r["email"]}, separators=(",", ":"), ensure_ascii=False) for r in rows]
+
+
 def test_masked_values_are_in_no_cell(store):
     run = info(masks=[Mask("id", "hash"), Mask("email", "redact")])
     rows = [row(4711, "old@example.com", "update_preimage"), row(4711, "ada@example.com", "update_postimage"), row(4712, "bob@example.com")]
