@@ -82,7 +82,8 @@ class Answers:
         if e.codes[:1] == BEGUN:
             self.begun[where] = True
             return
-        self.codes[where] = list(e.codes)
+        same = e.codes.count(e.codes[:1]) == len(e.codes)
+        self.codes[where] = e.codes[:1] if same else list(e.codes)
         self.attempt[where], self.call[where] = e.attempt, e.call
         self.started[where], self.ended[where] = e.started, e.ended
         if self.messages:
@@ -94,6 +95,11 @@ class Answers:
     def outcomes(self, index: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """What the answers of these rows are called in the record files; they should have one."""
         return np.asarray(_WORDS[self.codes[index].view(np.uint32)])
+
+    def failed(self, index: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """A mask of those of some rows that ended in error."""
+        said = self.codes[index]
+        return np.asarray((said == ERROR) | (said == UNKNOWN))
 
     def answered(self) -> np.ndarray[Any, Any]:
         """A mask of the rows that have an answer."""

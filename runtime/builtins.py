@@ -11,7 +11,6 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, Protocol
 from urllib.parse import quote, urlencode
 
@@ -29,6 +28,8 @@ from runtime.starlark import Watch, current
 #: Nineteen digits may be more than 64 bits, which the fast parser would make a float.
 _LONG_NUMBER = re.compile(r"\d{19}")
 _NOTHING: Mapping[str, str] = {}
+#: JSON values that may not read the same in Starlark: as the whole of an answer, and as a field of an object.
+_UNLIKE, _UNLIKE_FIELDS = (list, float, str), (dict, list, float)
 #: Answers up to so many bytes pass as one text.
 _SMALL = 4096
 #: Lines that one call may print; a run's log is read by people.
@@ -57,11 +58,11 @@ class Session:
     prints: list[str] = field(default_factory=list)
     replayed: bool = False                      # nothing happens for real: no request, no wait
 
-    def away(self, work: Callable[[], Any]) -> Any:
+    def away(self, work: Callable[..., Any], *given: Any) -> Any:
         """Work that waits for others: it does not count as computing, and its errors keep their kind."""
         before = time.monotonic()
         try:
-            return work()
+            return work(*given)
         except (Cancelled, OndatraError) as error:
             self.watch.raised = error
             raise
@@ -83,7 +84,7 @@ def _http(method: str, url: Any, encoded: str | None, value: Any = None, *, data
     request = Request(method, _with_params(join_url(session.requester.api.base_url, _need_text(url, "url")), params),
                       headers=_header_texts(headers), body=content, content_type=kind, timeout=_number(timeout, "timeout", 0.001),
                       retry=None if retry is None else int(_number(retry, "retry", 0) or 0), rows=_tied(row))
-    return _said(session.away(lambda: session.requester.send(request)))
+    return _said(session.away(session.requester.send, request))
 
 
 def _said(answer: Answer) -> dict[str, Any]:
@@ -101,13 +102,20 @@ def _plain_http(asked: str) -> str | dict[str, Any] | None:
     requester = session.requester
     url = join_url(requester.api.base_url, url)
     request = Request(method, url, _NOTHING, encoded.encode("utf-8", "replace"), "application/json") if encoded else Request(method, url, _NOTHING)
-    answer = session.away(partial(requester.send, request))
+    answer: Answer = session.away(requester.send, request)
+    if answer.told is None:
+        answer.told = _told(answer)
+    told: str | dict[str, Any] = answer.told
+    return told
+
+
+def _told(answer: Answer) -> str | dict[str, Any]:
     if len(answer.body) > _SMALL:
         return _said(answer)
     text = answer.text
     value = parse_json(text)
     # Starlark's decoder sorts the fields of objects; one field is in order
-    if isinstance(value, list | float | str) or isinstance(value, dict) and (len(value) > 1 or any(isinstance(v, dict | list | float) for v in value.values())):
+    if isinstance(value, _UNLIKE) or isinstance(value, dict) and (len(value) > 1 or any(isinstance(v, _UNLIKE_FIELDS) for v in value.values())):
         return _said(answer)
     try:
         return orjson.dumps([200 <= answer.status < 300, answer.status, answer.headers, text, value]).decode()

@@ -11,7 +11,6 @@ import ssl
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote, urlsplit
@@ -26,6 +25,8 @@ AUTHORITIES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 #: Where systems keep the authorities that they trust.
 SYSTEM_AUTHORITIES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem")
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+#: A handle keeps the last answer of up to so many bytes.
+_REMEMBERED = 4096
 _BREAK = re.compile(r"[\r\n\0]")
 
 
@@ -35,14 +36,21 @@ class TransportError(OndatraError):
 
 @dataclass                                      # not frozen: that costs a microsecond or two for each
 class Answer:
-    """What a server said, never changed. Header names are in lower case, repeated ones joined by comma and space."""
+    """What a server said, never changed; the same again may be the same object. Header names are in lower case, repeated ones joined by comma and space."""
 
     status: int
     headers: dict[str, str]
     body: bytes
+    told: Any = None                            # how push functions get it, once they did
+    _text: str | None = None
 
-    @cached_property
+    @property
     def text(self) -> str:
+        if self._text is None:
+            self._text = self._decoded()
+        return self._text
+
+    def _decoded(self) -> str:
         charset = "utf-8"
         kind = self.headers.get("content-type", "")
         for part in kind.split(";")[1:] if ";" in kind else ():
@@ -111,7 +119,8 @@ class _Handle:
         self._body: list[bytes] = []
         self._begun = False
         self._said: list[Any] = [None] * 5      # URL, scheme, headers, timeout, method and whether there is a body
-        self._last_head: tuple[list[bytes], dict[str, str]] = [], {}
+        self._last_head: list[bytes] = []
+        self._last = Answer(0, {}, b"")
         for option, value in [*settings, (pycurl.HEADERFUNCTION, self._head.append), (pycurl.WRITEFUNCTION, self._body.append),
                               (pycurl.PREREQFUNCTION, self._begins)]:
             self._curl.setopt(option, value)
@@ -130,7 +139,7 @@ class _Handle:
         try:
             self._say(method, url, headers, body, timeout)
             self._curl.perform()
-            return Answer(self._curl.getinfo(pycurl.RESPONSE_CODE), self._headers(), b"".join(self._body))
+            return self._answer()
         except pycurl.error as error:
             code, text = error.args
             if code == pycurl.E_URL_MALFORMAT or code == pycurl.E_UNSUPPORTED_PROTOCOL and not self._begun:
@@ -167,12 +176,18 @@ class _Handle:
         if body is not None:
             curl.setopt(pycurl.POSTFIELDS, body)
 
-    def _headers(self) -> dict[str, str]:
-        head, known = self._last_head
-        if self._head != head:
-            known = _read(self._head)
-            self._last_head = self._head.copy(), known
-        return known
+    def _answer(self) -> Answer:
+        """What many destinations say to each of many requests is read once."""
+        body, last = b"".join(self._body), self._last
+        if self._head != self._last_head:
+            answer = Answer(self._curl.getinfo(pycurl.RESPONSE_CODE), _read(self._head), body)
+            self._last_head = self._head.copy()
+        elif body != last.body:
+            answer = Answer(last.status, last.headers, body)
+        else:
+            return last
+        self._last = answer if len(body) <= _REMEMBERED else Answer(answer.status, answer.headers, b"")
+        return answer
 
     def _reason(self, code: int, text: str, timeout: float) -> str:
         if code == pycurl.E_OPERATION_TIMEDOUT:

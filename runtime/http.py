@@ -55,15 +55,15 @@ class Calls(Sequence[ApiCall]):
         """attempt, method, url, headers, body, answer or None, error or None, start and end (Unix time), rows."""
         self._raw.append(raw)
 
+    def failed(self) -> list[int]:
+        """The places of those without an answer or with one from 400 on."""
+        return [place for place, raw in enumerate(self._raw) if raw[5] is None or raw[5].status >= 400]
+
     def extend(self, more: Calls) -> None:
         self._raw += more._raw
 
     def __len__(self) -> int:
         return len(self._raw)
-
-    def status(self, place: int) -> int | None:
-        answer = self._raw[place][5]
-        return answer.status if answer is not None else None
 
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):
@@ -93,7 +93,7 @@ class Request:
 
 def join_url(base_url: str, url: str) -> str:
     """base_url, one slash, the URL; an absolute URL as it is."""
-    if url.lower().startswith(("http://", "https://")):
+    if url[:1] in "hH" and url.lower().startswith(("http://", "https://")):
         return url
     if not base_url:
         raise OndatraError(f"the URL {url!r} is relative, but the API dict has no base_url")
@@ -151,15 +151,26 @@ class Requester:
         self.cancelled, self.batch_number = cancelled, batch_number
         self.calls = Calls(redactor, batch_number)
         self.sent = 0
-        self.answers: dict[tuple[str, str, bytes | None], Answer] = {}       # to find the row of an error
+        self._answered: list[tuple[Request, Answer]] = []
         self._authorization = ""
         self.seconds = 0.0                      # spent waiting for answers
         self._base = f"{api.base_url.rstrip('/')}/"
 
+    @property
+    def answers(self) -> dict[tuple[str, str, bytes | None], Answer]:
+        """What was answered last to each request, to find the row of an error."""
+        return {(r.method, r.url, r.body): answer for r, answer in self._answered}
+
     def send(self, request: Request) -> Answer:
         """The last answer after retries and redirects. Raises TransportError, Cancelled, OndatraError."""
+        answer = self._with_retries(request, request.method, request.url, request.body)
+        if answer.status in REDIRECTS:
+            answer = self._redirected(request, answer)
+        self._answered.append((request, answer))
+        return answer
+
+    def _redirected(self, request: Request, answer: Answer) -> Answer:
         url, method, body = request.url, request.method, request.body
-        answer = self._with_retries(request, method, url, body)
         for _ in range(MAX_REDIRECTS):
             if answer.status not in REDIRECTS or method not in ("GET", "HEAD") or not (location := answer.headers.get("location")):
                 break
@@ -169,17 +180,16 @@ class Requester:
             if not same_host(request.url, url):
                 request = replace(request, headers={k: v for k, v in request.headers.items() if k.lower() not in PRIVATE_HEADERS})
             answer = self._with_retries(request, method, url, body)
-        self.answers[request.method, request.url, request.body] = answer
         return answer
 
     def _with_retries(self, request: Request, method: str, url: str, body: bytes | None) -> Answer:
-        retries = self.api.retry if request.retry is None else request.retry
         attempt, failures, renewed = 0, 0, False
         while True:
             attempt += 1
             answer, error = self._attempt(request, method, url, body, attempt)
             if answer is not None and answer.status < 400:
                 return answer
+            retries = self.api.retry if request.retry is None else request.retry
             if answer is not None and answer.status == 401 and not renewed and self.authorizer.drop_token(self._authorization):
                 renewed = True                  # a token that ended early is no failure of the request
                 continue

@@ -230,7 +230,7 @@ def _with_rows(module: Module, name: str, rows: list[dict[str, Any]], kwargs: di
     lines = _plain_lines(rows)
     if lines is None:
         return starlark.call(module, name, {**kwargs, "rows": finite(rows)}, session, watch)
-    return starlark.call(module, f"ondatra__{name}", {}, session, watch, args=(list(rows[0]), lines, kwargs))
+    return starlark.with_rows(module, name, list(rows[0]), lines, kwargs, session, watch)
 
 
 def _plain_lines(rows: list[dict[str, Any]]) -> str | None:

@@ -16,10 +16,10 @@ from operator import itemgetter
 from typing import Any, cast
 
 import numpy as np
-import pyarrow as pa
 
 from runtime import answers as codes
 from runtime import states, values
+from runtime.answer_check import OK
 from runtime.answers import Answers, Entry
 from runtime.calls import Pace, cut_calls, unit_starts
 from runtime.errors import Cancelled
@@ -37,6 +37,8 @@ from runtime.tracking import RunInfo
 FIRST_POLL = 1.0
 #: Calls without a failure that are kept of each chunk under `api_calls: all`.
 KEPT_CALLS = 1_000
+#: Rows of a chunk that become dicts together: few calls take less than so many, and a column at a time is quick with many only.
+ROWS_AT_ONCE = 2_000
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class Sending:
         self.answers = Answers(self.n, claim.answered)
         self.in_flight = self.answers.in_flight(self.starts)    # when an earlier process died: they may have arrived
         self.states = claim.states[claim.selected]
+        self.selected_all = bool(claim.selected.all())
         self.rows: list[dict[str, Any] | None] = [None] * self.n
         self.calls: list[Any] = []
         self.kept_good = 0
@@ -184,7 +187,7 @@ class Sending:
             self.progress.cancelled = True
             return
         index = self._index(units)
-        recorder.call_ended(failed=bool(np.isin(self.answers.codes[index], (codes.ERROR, codes.UNKNOWN)).all()))
+        recorder.call_ended(failed=bool(self.answers.failed(index).all()))
 
     def _landed(self) -> None:
         with self.lock:
@@ -199,21 +202,22 @@ class Sending:
     def _rows(self, index: np.ndarray[Any, Any]) -> list[dict[str, Any]]:
         if len(index) == self.n and all(self.rows):     # no row is an empty dict
             return cast("list[dict[str, Any]]", self.rows)
+        if len(index) and index[-1] - index[0] + 1 == len(index) and all(some := self.rows[index[0]:index[-1] + 1]):
+            return cast("list[dict[str, Any]]", some)
         places = index.tolist()
-        missing = [i for i in places if self.rows[i] is None]
-        if missing:
-            made = values.to_rows(self.table.take(pa.array(missing, pa.int64())) if len(missing) < self.n else self.table, self.claim.columns)
-            for i, row in zip(missing, made, strict=True):
-                self.rows[i] = row
+        for i in places:
+            if self.rows[i] is None:
+                self.rows[i:i + ROWS_AT_ONCE] = values.to_rows(self.table.slice(i, ROWS_AT_ONCE), self.claim.columns)
         return [row for i in places if (row := self.rows[i]) is not None]
 
     def _attempt(self, number: int, units: list[int], attempt: int, recorder: Recorder) -> list[int]:
         """One push() call; the units that are to be tried again."""
         index = self._index(units)
+        picked = index if self.selected_all else np.flatnonzero(self.claim.selected)[index]
         call = PushCall(rows=self._rows(index), batch_number=number, kind=self.run.model.kind, key_columns=list(self.run.model.key),
                         columns=self.claim.columns, run_id=self.claim.run_id, attempt=attempt,
                         args=self.run.model.sink.args if self.run.model.sink else (),
-                        change_ids=[f"{self.claim.chunk_id}:{p}" for p in np.flatnonzero(self.claim.selected)[index]])
+                        change_ids=[f"{self.claim.chunk_id}:{p}" for p in picked.tolist()])
         self.outbox.make_sure(self.claim)
         with self.lock:
             if self.abandoned:
@@ -228,11 +232,18 @@ class Sending:
         if result.job_ref is not None:
             return self._follow(number, units, index, attempt, result, recorder)
         entry = Entry(number, attempt, _micros(result.started_at), _micros(result.ended_at), _plain(index),
-                      "".join(map(_code, result.outcomes)), {i: o.message for i, o in enumerate(result.outcomes) if o.message})
+                      _codes(result.outcomes), {i: o.message for i, o in enumerate(result.outcomes) if o.message})
         self._heard(entry, recorder)
         self._landed()
-        bad = np.isin(self.answers.codes, (codes.ERROR, codes.UNKNOWN))
-        return [u for u in units if bad[self.starts[u]:self.ends[u]].any()]
+        return self._failed(units, index)
+
+    def _failed(self, units: list[int], index: np.ndarray[Any, Any]) -> list[int]:
+        """Those of a call's units that ended in error; `index` are their rows."""
+        bad = self.answers.failed(index)
+        if not bad.any():
+            return []
+        failed = set(index[bad].tolist())
+        return [u for u in units if not failed.isdisjoint(range(self.starts[u], self.ends[u]))]
 
     # jobs
 
@@ -249,8 +260,7 @@ class Sending:
         self._landed()
         self._wait(min(self.api.push.poll_interval, FIRST_POLL))
         self._poll(result.job_ref, index, number, attempt, entry.started, recorder)
-        bad = np.isin(self.answers.codes, (codes.ERROR, codes.UNKNOWN))
-        return [u for u in units if bad[self.starts[u]:self.ends[u]].any()]
+        return self._failed(units, index)
 
     def _resume(self, job: OpenJob, recorder: Recorder) -> None:
         """A job of an earlier process or run: asked at once, or forgotten when it is too old."""
@@ -276,7 +286,7 @@ class Sending:
             result = self.run.push.poll(ref, self._rows(index), self.run.context, args=args, key_columns=list(self.run.model.key))
             self._keep(result, index)
             if result.outcomes is not None:
-                entry = Entry(number, attempt, started, _micros(result.ended_at), _plain(index), "".join(map(_code, result.outcomes)),
+                entry = Entry(number, attempt, started, _micros(result.ended_at), _plain(index), _codes(result.outcomes),
                               {i: o.message for i, o in enumerate(result.outcomes) if o.message})
                 self._heard(entry, recorder)
                 return
@@ -302,13 +312,19 @@ class Sending:
             self.log += [("print", scrub(line)) for line in result.prints] + [("warning", scrub(line)) for line in result.warnings]
             if self.api.api_calls == "off" or self.abandoned:
                 return
-            row_failed = any(o.kind in ("error", "reject") for o in result.outcomes or ())
-            for i in range(len(result.calls)):
-                status = result.calls.status(i)
-                failed = row_failed or status is None or status >= 400
-                if failed or (self.api.api_calls == "all" and self.kept_good < KEPT_CALLS):
-                    self.calls.append(result.calls[i])
-                    self.kept_good += not failed
+            row_failed = any(o.kind in ("error", "reject") for o in result.outcomes or () if o is not OK)
+            bad = set(range(len(result.calls)) if row_failed else result.calls.failed())
+            room = KEPT_CALLS - self.kept_good if self.api.api_calls == "all" else 0
+            good = [i for i in range(len(result.calls)) if i not in bad][:room] if room > 0 else []
+            self.kept_good += len(good)
+            self.calls += [result.calls[i] for i in sorted([*bad, *good])]
+
+
+def _codes(outcomes: Sequence[Outcome]) -> str:
+    """One letter a row."""
+    if all(o is OK for o in outcomes):
+        return codes.OK * len(outcomes)
+    return "".join(map(_code, outcomes))
 
 
 def _code(outcome: Outcome) -> str:

@@ -43,6 +43,15 @@ def gaps(server: WebServer) -> list[float]:
     return [b.at - a.at for a, b in zip(server.seen, server.seen[1:], strict=False)]
 
 
+def test_answers_that_are_alike_but_for_a_little_are_told_apart(bench: Bench, server: WebServer) -> None:
+    said: list[Reply] = [(200, {}, b'{"a":1}'), (200, {}, b'{"a":1}'), (200, {}, b'{"a":2}'), (201, {}, b'{"a":2}'), (201, {"X-A": "b"}, b'{"a":2}'),
+                         (200, {}, b'[{"b":1,"a":2.0}]'), (200, {}, b"x" * 5_000), (200, {}, b"y" * 5_000), (200, {}, b"y" * 5_000), (200, {}, b'{"a":1}')]
+    replies = iter(said)
+    server.reply = lambda _: next(replies)
+    found = bench.see(f"for _ in range({len(said)}):", '    r = http.get("/")', '    show([r.status_code, r.headers.get("x-a"), r.text])')
+    assert found == [[status, headers.get("X-A"), body.decode()] for status, headers, body in said]
+
+
 # what is sent
 
 def test_each_verb_sends_json_with_its_label(bench: Bench, server: WebServer) -> None:

@@ -41,6 +41,12 @@ def test_each_row_has_its_own_status(bench: Bench) -> None:
         ("ok", None, True), ("warn", "cut", True), ("error", "busy", True), ("reject", 'é: "x"\nline 2', True), ("error", None, True)]
 
 
+@pytest.mark.parametrize("message", ["a\x7fb", "\x7f", "\0\t\r\n\\\"", "é 😀 </script>", "x" * 100_000])
+def test_a_message_arrives_as_it_was_said(bench: Bench, message: str) -> None:
+    rows = [row(n, said=f"{n}{message}{n}") for n in (1, 2, 3)]
+    assert outcomes(bench.push(returning('{key(r): "error: " + r["said"] for r in rows}'), rows)) == [("error", r["said"], True) for r in rows]
+
+
 BROKEN = {
     "None": "push() must return a dict of statuses, not None",
     '["ok"]': "push() must return a dict of statuses, not ['ok']",
@@ -49,6 +55,7 @@ BROKEN = {
     '{key(r): "done" for r in rows}': "push() gave 1:insert the status 'done'; allowed are ok, warn: m, error: m, reject: m",
     '{key(r): "OK" for r in rows}': "push() gave 1:insert the status 'OK'; allowed are ok, warn: m, error: m, reject: m",
     '{key(r): "ok: fine" for r in rows}': "push() gave 1:insert the status 'ok: fine'; allowed are ok, warn: m, error: m, reject: m",
+    "{}": "push() gave no status for 3 of 3 rows; the first is 1:insert",
     '{key(r): 200 for r in rows}': "push() gave 1:insert the status 200; allowed are ok, warn: m, error: m, reject: m",
     'fail("no access")': "no access",
     "rows[99]": "Index `99` is out of bound (lib/crm.star line 7, in push)",
