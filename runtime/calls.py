@@ -38,7 +38,7 @@ def cut_calls(starts: np.ndarray[Any, Any], n: int, wanted: np.ndarray[Any, Any]
 class Pace:
     """How many calls are announced at once: about as many as end within `seconds`, so that announcing costs little and names few rows too many."""
 
-    def __init__(self, least: int, seconds: float = 0.1, most: int = 2_000) -> None:
+    def __init__(self, least: int, seconds: float = 0.05, most: int = 2_000) -> None:
         self.least, self.seconds, self.most = max(1, least), seconds, most
         self.n = self.least
         self._at = 0.0

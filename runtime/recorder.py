@@ -8,8 +8,9 @@ from runtime.answers import Entry
 from runtime.outbox import Claim, Outbox
 
 MOST_ROWS = 1_000
-#: A quarter of what is promised, so that a slow commit on a busy machine still keeps it.
-LONGEST_WAIT = 0.05
+#: Less than a third of what is promised, so that a slow commit on a busy machine still keeps it. A little more than the time between two announcements
+#: of quick calls (`calls.Pace`), which take the answers with them: then the thread here has nothing to do, and does not ask for Python's lock.
+LONGEST_WAIT = 0.06
 #: The same number of failed calls in a row is written again after so many seconds: another worker may have written its own.
 TELL_EVERY = 1.0
 
@@ -23,6 +24,7 @@ class Recorder:
         self._told, self._told_at = failed_in_row, time.monotonic()
         self._waiting: list[Entry] = []
         self._rows = 0
+        self._oldest = 0.0                      # when the first that waits came
         self._error: BaseException | None = None
         self._changed = threading.Condition()
         self._commit = threading.Lock()
@@ -52,6 +54,8 @@ class Recorder:
         with self._changed:
             if self._error:
                 raise self._error
+            if not self._waiting:
+                self._oldest = time.monotonic()
             self._waiting.append(entry)
             self._rows += len(entry.index)
             full = self._rows >= MOST_ROWS
@@ -86,8 +90,11 @@ class Recorder:
             while not self._closed:
                 with self._changed:
                     self._changed.wait_for(lambda: self._waiting or self._closed)
-                time.sleep(0 if self._closed else LONGEST_WAIT)
-                self.flush()
+                    left = self._oldest + LONGEST_WAIT - time.monotonic()
+                if left > 0 and not self._closed:
+                    time.sleep(left)            # then another look: what waited may be committed by now
+                else:
+                    self.flush()
         except BaseException as error:      # handed to the thread that pushes, which stops at its next answer
             self._error = error
         finally:
