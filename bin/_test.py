@@ -29,7 +29,7 @@ def main() -> int:
                 failed.append(name)
                 print(ended.stdout[-6000:], ended.stderr[-2000:], flush=True)
     # two processes, each with one Spark session, in the order of tests/conftest.py (the conformance suite last), and one summary line
-    together = ["-n", "2", "--dist", "loadgroup", "--no-loadscope-reorder", "--durations=15"]
+    together = ["-n", "2", "--dist", "loadscope", "--no-loadscope-reorder", "--durations=15"]
     if subprocess.run(["pytest", *(sys.argv[1:] or together)], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, check=False).returncode:
         failed.append("tests")
     if failed and failed != ["tests"]:
