@@ -1,9 +1,13 @@
 #!/usr/bin/env python
 """Ondatra's command line: `python manage.py COMMAND`."""
 import os
+import select
 import sys
 
 from runtime import config
+
+#: What a shell shows of programs that end because nobody reads them: 128 + SIGPIPE.
+READER_GONE = 141
 
 
 def main() -> None:
@@ -21,9 +25,26 @@ def main() -> None:
     from django.db.utils import OperationalError
 
     try:
-        execute_from_command_line(sys.argv)
+        try:
+            execute_from_command_line(sys.argv)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        if not _is_unread():
+            raise
+        sys.exit(READER_GONE)
     except OperationalError as error:           # raised only after the waits that the settings allow
         sys.exit(f"the database cannot be used: {str(error).strip().splitlines()[0]}. {_way_out(str(error))} What was not sent stays due.")
+
+
+def _is_unread() -> bool:
+    """Whether nobody reads what is printed any more, as after `… | head`; the rest of it then goes nowhere."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), select.POLLOUT)
+    unread = any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+    if unread:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return unread
 
 
 def _way_out(said: str) -> str:

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from io import StringIO
 from pathlib import Path
 
@@ -99,3 +101,13 @@ def test_push_functions_see_neither_the_products_own_settings_nor_others_when_th
     own = projects.secrets_of(workspace)
     assert ([n for n in [*names, "PATH"] if own.get(n)], own.get("OTHER")) == ([], "quoted # text")
     assert "quoted" not in repr(own)
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_command_whose_reader_has_gone_ends_quietly(unbuffered: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    root = Path(__file__).resolve().parents[2]
+    started = subprocess.Popen([sys.executable, "manage.py", "version"], cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert started.stdout and started.stderr
+    started.stdout.close()
+    assert (started.stderr.read(), started.wait(60)) == ("", 141)
