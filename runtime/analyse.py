@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from runtime.connections import Connection
+from runtime.errors import said_by_spark
 from runtime.model import Column
 from runtime.outside import open_table
 from runtime.sql import SqlProblems, Translated
@@ -73,8 +74,7 @@ def refusal(error: Exception, translated: Translated) -> tuple[int, str]:
     """(line of the SQL, Spark's message as one line with the tables' own names)."""
     text = str(getattr(error, "desc", None) or error)
     line = re.search(r"\bline (\d+),? pos \d+", text)
-    message = re.split(r"\s*SQLSTATE: \w+|;\s*line \d+ pos|\n\n?==", text.strip())[0]
-    message = re.sub(r"^\s*\[[A-Z0-9_.]+\]\s*", "", " ".join(message.split()))
+    message = said_by_spark(text)
     for table in translated.tables:
         message = message.replace(f"`{table.replace('.', '__')}`", table)
     if translated.columns is not None:          # the text is the translation's: its lines are not the file's

@@ -29,12 +29,13 @@ class Problem:
         return f"{self.file}:{self.line}: {self.message}"
 
 
-def said_by_spark(error: BaseException) -> str:
-    """Spark's own words in one line, without the stack, the job's number and the excerpt of the SQL, which is the translation's."""
-    text = re.split(r"\n+JVM stacktrace:|\n\s*at |\n+== ", str(error) or type(error).__name__)[0]
+def said_by_spark(error: BaseException | str) -> str:
+    """Spark's own words in one line: without stack, plan, the job's number, and the excerpt and places of the SQL, which is the translation's."""
+    text = re.split(r"\n+JVM stacktrace:|\n\s*at |\n+== |;\s*line \d+,? pos|\s*SQLSTATE: \w+;\s*\n", str(error) or type(error).__name__)[0]
     for condition in [*re.finditer(r"\[[A-Z][A-Z0-9]*_[A-Z0-9_.]+\] ", text)][-1:]:
         text = text[condition.end():]
-    return " ".join(re.sub(r"\s*SQLSTATE: \w+|\s*If necessary set \S+ to \S+ to bypass this error\.", "", text).split())
+    text = re.sub(r"\s*SQLSTATE: \w+;?|\s*\(line \d+, pos \d+\)|\s*If necessary set \S+ to \S+ to bypass this error\.", "", text)
+    return " ".join(text.split())
 
 
 class OndatraError(Exception):

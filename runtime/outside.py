@@ -5,7 +5,7 @@ import re
 from typing import TYPE_CHECKING
 
 from runtime.connections import DRIVERS, Connection
-from runtime.errors import BuildError
+from runtime.errors import BuildError, said_by_spark
 from runtime.spark import s3a
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ def explained(connection: Connection, error: BaseException) -> str:
     """The other side's words in one line, without secrets, with a way out where one is known."""
     text = f"{error}\n{getattr(error, '_stackTrace', '')}"      # causes stand in the trace only
     cause = re.findall(r"(?:SQL\w*|ClassNotFound|FileNotFound|AccessDenied)Exception: (.+)", text)
-    line = (cause[-1] if cause else next((t for t in text.splitlines() if t.strip()), type(error).__name__)).strip()
-    line = re.sub(r"^\[[A-Z0-9_.]+\]\s*|\s*SQLSTATE: \w+$", "", line)
+    line = said_by_spark(cause[-1] if cause else next((t for t in text.splitlines() if t.strip()), type(error).__name__))
     way_out = next((f" ({way}: {JARS})" for mark, way in WAYS_OUT.items() if mark in text), "")
     return connection.scrub(line)[:500] + way_out
 

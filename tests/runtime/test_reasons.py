@@ -16,6 +16,10 @@ JOB = ("An error occurred while calling o12.head.\n: org.apache.spark.SparkExcep
     ("[ARITHMETIC_OVERFLOW] overflow. Use 'try_multiply'. If necessary set \"spark.sql.ansi.enabled\" to \"false\" to bypass this error. SQLSTATE: 22003\n"
      "== DataFrame ==\n\"cast\" was called from\n/home/x/base.py:183", "overflow. Use 'try_multiply'."),
     ("[USER_RAISED_EXCEPTION] Could not convert string to number: x\n\nJVM stacktrace:\norg.apache", "Could not convert string to number: x"),
+    ("[UNRESOLVED_COLUMN.WITH_SUGGESTION] No column `x`. Did you mean one of the following? [`id`]. SQLSTATE: 42703; line 1 pos 73;\n'Project ['x]",
+     "No column `x`. Did you mean one of the following? [`id`]."),
+    ("[PARSE_SYNTAX_ERROR] Syntax error at or near 'FORM'. SQLSTATE: 42601 (line 1, pos 9)\n\n== SQL ==\nSELECT a FORM b", "Syntax error at or near 'FORM'."),
+    ("[DATATYPE_MISMATCH.SET] Cannot join; types differ. SQLSTATE: 42K09;\n'Join Inner, (a = b)\n:- x", "Cannot join; types differ."),
     ("columns [ID] and [NAME] differ\nby name", "columns [ID] and [NAME] differ by name"), ("", "Exception")])
 def test_sparks_words_are_one_line(text: str, said: str) -> None:
     assert said_by_spark(Exception(text)) == said
