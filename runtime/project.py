@@ -14,7 +14,7 @@ from runtime.errors import BuildError, ConfigError, Problem, ProjectError
 from runtime.model import Column, Model
 from runtime.push import check_push
 from runtime.secrets import Secrets
-from runtime.sql import SqlProblems, TableRef, Translated, references, remembering, translate
+from runtime.sql import SqlProblems, TableRef, Translated, read_ahead, references, remembering, translate
 
 RESERVED = ("__ondatra_", "_content_hash")
 #: The type itself, also within lists and structs; not a field that has this name.
@@ -174,6 +174,7 @@ def _near(name: str, known: Iterable[str]) -> str:
 
 
 def _find_inputs(check: _Check) -> None:
+    read_ahead((model.sql, model.dialect) for model in check.models.values())
     for name, model in check.models.items():
         found: dict[str, None] = {}
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from .kept import remembering
 from .model import FileRead, SqlProblems, TableRef, Translated
 from .places import Place
 
-__all__ = ["FileRead", "SqlProblems", "TableRef", "Translated", "references", "remembering", "translate"]
+__all__ = ["FileRead", "SqlProblems", "TableRef", "Translated", "read_ahead", "references", "remembering", "translate"]
 
 
 @lru_cache(2000)
@@ -35,6 +35,17 @@ def references(sql: str, dialect: str = "duckdb") -> tuple[TableRef, ...]:
         if memory:
             memory.keep_references(sql, dialect, found)
     return found
+
+
+def read_ahead(models: Iterable[tuple[str, str]]) -> None:
+    """Makes `references` cheaper for these (SQL, dialect): what is remembered is looked up at once, and the rest parsed at once."""
+    wanted = [(sql, dialect) for sql, dialect in models if dialect == "duckdb"]
+    memory = kept.current()
+    unknown = memory.look_ahead(wanted) if memory else wanted
+    if unknown:
+        from . import translation
+
+        translation.read_ahead([sql for sql, _ in unknown])
 
 
 def translate(

@@ -122,11 +122,7 @@ class Expressions:
         return E(texts.literal(value, kind), kind, printed=printed)
 
     def interval_parts(self, node: Node, select: Node) -> tuple[tuple[str, str], ...]:
-        inner = self.scope.gate.text({**select, "select_list": [{**node, "alias": "v"}]})
-        ((months, days, micros),) = self.scope.gate.run(
-            f"SELECT date_part('year', v) * 12 + date_part('month', v), date_part('day', v), date_part('hour', v) * 3600000000 + "
-            f"date_part('minute', v) * 60000000 + date_part('microsecond', v) FROM ({inner})"
-        )
+        months, days, micros = self.scope.gate.interval({**node, "alias": "v"}, select)
         if months is None:
             raise Refused("an INTERVAL that is NULL", where(node))
         return tuple((unit, str(int(n))) for unit, n in (("MONTH", months), ("DAY", days), ("MICROSECOND", micros)) if n)

@@ -7,7 +7,8 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -22,7 +23,7 @@ from .types import Type
 
 Node = dict[str, Any]
 NOWHERE = 18446744073709551615
-_PLACE = re.compile(r'"query_location(?:_length)?":\s*\d+')
+_PLACE = re.compile(r'("query_location(?:_length)?":)\s*\d+')
 #: Characters of one line of a message.
 LONGEST = 300
 lock = threading.RLock()
@@ -69,8 +70,9 @@ class Gate:
         self._schemas = {"main", "__files"}
         self._described: dict[str, list[tuple[str, Type]]] = {}
         self._types: dict[str, list[tuple[str, Type]]] = {}
-        self._values: dict[str, Any] = {}
+        self._values: dict[str, tuple[Any, ...]] = {}
         self._parsed: dict[str, Node] = {}
+        self._ahead: dict[str, str] = {}            # what DuckDB said of texts that nobody asked for yet
         self._nodes: dict[str, list[Node]] = {}
         rows = self.con.execute("SELECT function_name, function_type, stability FROM duckdb_functions()").fetchall()
         self.aggregates = {n for n, t, _ in rows if t == "aggregate"} | {"json_group_array", "json_group_object", "json_group_structure", "count_star"}
@@ -98,8 +100,14 @@ class Gate:
             self._nodes[sql] = list(walk(self.parse(sql)["node"]))
         return self._nodes[sql]
 
+    def read_ahead(self, texts: Sequence[str]) -> None:
+        """Has all these parsed by one question; what is wrong with one is said when it is asked for."""
+        with suppress(GateError):
+            answers = self.run("SELECT json_serialize_sql(unnest(?::VARCHAR[]))", list(texts))
+            self._ahead = {text: answer for text, (answer,) in zip(texts, answers, strict=True)}
+
     def _parse(self, sql: str) -> Node:
-        answer = _read(self.run("SELECT json_serialize_sql(?::VARCHAR)", sql)[0][0])
+        answer = _read(self._ahead.pop(sql, "") or self.run("SELECT json_serialize_sql(?::VARCHAR)", sql)[0][0])
         if answer["error"]:
             at = int(answer.get("position") or 0)
             raise SqlProblems([(line_of(sql, at), _refusal(sql, str(answer["error_message"])))])
@@ -128,10 +136,24 @@ class Gate:
         # of two equal names the second one has a number at its end here
         return self.describe(self.text(node)) if any(re.sub(r"_\d+$", "", n) in names for n in names if n[-1:].isdigit()) else found
 
+    def with_ctes(self, sql: str) -> tuple[list[tuple[str, Type]], dict[int, list[tuple[str, Type]]]]:
+        """The columns of a statement, and by id() those of the queries in its WITH: all told by one question where that is possible."""
+        node = self.parse(sql)["node"]
+        entries = [e for e in node["cte_map"]["map"] if not e["value"].get("aliases") and e["value"]["query_node"]["type"] != "RECURSIVE_CTE_NODE"]
+        if entries:
+            try:
+                rows = self.run(f"DESCRIBE SELECT * FROM {_executed(_written(_side_by_side(node, entries)))}")
+            except GateError:
+                pass                            # the statement alone says what is wrong, if anything is
+            else:
+                whole, *ctes = [list(zip(t.fields, t.args, strict=True)) for t in (types.parse(row[1]) for row in rows)]
+                return whole, {id(e["value"]["query_node"]): found for e, found in zip(entries, ctes, strict=True)}
+        return self.describe(sql), {}
+
     def _columns(self, node: Node) -> list[tuple[str, Type]]:
         written = _written(node)
         if written not in self._types:
-            rows = self.run("DESCRIBE SELECT * FROM json_execute_serialized_sql(?::VARCHAR)", written)
+            rows = self.run(f"DESCRIBE SELECT * FROM {_executed(written)}")
             if len(self._types) > 20_000:
                 self._types.clear()
             self._types[written] = [(r[0], types.parse(r[1])) for r in rows]
@@ -151,12 +173,23 @@ class Gate:
 
     def constant(self, node: Node, select: Node) -> Any:
         """The same of an expression that always has the same one."""
-        query = {**select, "select_list": [node]}
-        key = _PLACE.sub("", _written(query))
+        return self._computed("SELECT * FROM ", node, select)[0]
+
+    def interval(self, node: Node, select: Node) -> tuple[Any, ...]:
+        """Months, days and microseconds of such an expression, named v."""
+        return self._computed("SELECT date_part('year', v) * 12 + date_part('month', v), date_part('day', v), date_part('hour', v) * 3600000000 + "
+                              "date_part('minute', v) * 60000000 + date_part('microsecond', v) FROM ", node, select)
+
+    def _computed(self, question: str, node: Node, select: Node) -> tuple[Any, ...]:
+        written = _PLACE.sub(r"\g<1>0", _written({**select, "select_list": [node]}))
+        key = question + written
         if key not in self._values:
             if len(self._values) > 20_000:
                 self._values.clear()
-            self._values[key] = self.run(self.text(query))[0][0]
+            try:
+                (self._values[key],) = self.run(question + _executed(written))
+            except GateError:                   # said better of its text
+                (self._values[key],) = self.run(f"{question}({self.text({**select, 'select_list': [node]})})")
         return self._values[key]
 
     def ensure(self, tables: Mapping[str, tuple[Column, ...]]) -> None:
@@ -177,6 +210,11 @@ class Gate:
             self._tables[name] = columns
             self._described.clear()
             self._types.clear()
+
+
+def _executed(written: str) -> str:
+    """A serialized statement as a table. A literal is bound once, a parameter twice."""
+    return f"json_execute_serialized_sql('{written.replace(chr(39), chr(39) * 2)}')"
 
 
 def _written(node: Node) -> str:
@@ -214,6 +252,24 @@ def template() -> Node:
     """A SELECT … FROM a, (SELECT 1) q as DuckDB serializes it: the stuff that probes are made of."""
     node: Node = gate().parse("SELECT q.* FROM a, (SELECT 1) q GROUP BY ALL")["node"]
     return node
+
+
+@cache
+def _sides() -> Node:
+    node: Node = gate().parse("SELECT __0 FROM (SELECT 1) AS __0, c AS __1")["node"]
+    return node
+
+
+def _side_by_side(node: Node, entries: Sequence[Node]) -> Node:
+    """A query with one STRUCT for the rows of the node, and one for those of each of its CTEs."""
+    base = _sides()
+    join, (name,) = base["from_table"], base["select_list"]
+    whole = {**join["left"], "subquery": {**join["left"]["subquery"], "node": {**node, "cte_map": {"map": []}}}}
+    for at, entry in enumerate(entries, 1):
+        table = {**join["right"], "alias": f"__{at}", "table_name": entry["key"], "qualified_name": {"path": [entry["key"]]}}
+        whole = {**join, "left": whole, "right": table}
+    return {**base, "select_list": [{**name, "column_names": [f"__{at}"]} for at in range(len(entries) + 1)], "from_table": whole,
+            "cte_map": node["cte_map"]}
 
 
 def quoted(name: str) -> str:

@@ -12,7 +12,7 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.metadata import version
@@ -74,6 +74,7 @@ class Memory:
 
     def __init__(self, path: Path) -> None:
         self._new: dict[str, bytes] = {}
+        self._ahead: dict[str, bytes] = {}
         self._file = sqlite3.connect(path, timeout=1)
         self._file.execute("PRAGMA synchronous = OFF")
         self._file.execute("CREATE TABLE IF NOT EXISTS kept (key TEXT PRIMARY KEY, made REAL NOT NULL, value BLOB NOT NULL) WITHOUT ROWID")
@@ -85,6 +86,14 @@ class Memory:
                     self._file.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?, ?)", [(k, time.time(), v) for k, v in self._new.items()])
                     self._file.execute("DELETE FROM kept WHERE key IN (SELECT key FROM kept ORDER BY made DESC LIMIT -1 OFFSET ?)", [MOST])
         self._file.close()
+
+    def look_ahead(self, models: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Fetches the references of all these (SQL, dialect) at once; those that are not known."""
+        keys = {_key("references", dialect, sql): (sql, dialect) for sql, dialect in models}
+        with suppress(sqlite3.Error):
+            rows = self._file.execute("SELECT key, value FROM kept WHERE key IN (SELECT value FROM json_each(?))", [orjson.dumps(list(keys)).decode()])
+            self._ahead = dict(rows.fetchall())
+        return [model for key, model in keys.items() if key not in self._ahead]
 
     def references(self, sql: str, dialect: str) -> tuple[TableRef, ...] | None:
         found = self._get(_key("references", dialect, sql))
@@ -124,6 +133,8 @@ class Memory:
 
     def _get(self, key: str) -> Any:
         with suppress(sqlite3.Error, orjson.JSONDecodeError):
+            if key in self._ahead:
+                return orjson.loads(self._ahead[key])
             row = self._file.execute("SELECT value FROM kept WHERE key = ?", [key]).fetchone()
             return orjson.loads(row[0]) if row else None
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from .expr import E, Expressions
 from .gate import Gate, GateError, Node, walk
@@ -111,6 +112,7 @@ class Queries:
         for at, item in enumerate(projections):
             item = substitute(item, aliases, scope)
             projections[at] = item
+            scope.tell(item, described[at][1])
             if item.get("alias"):
                 aliases.setdefault(item["alias"].lower(), {**item, "alias": ""})
         clauses = {k: substitute(node[k], aliases, scope) if node.get(k) else None for k in ("where_clause", "having", "qualify")}
@@ -344,15 +346,17 @@ def substitute(node: Node, aliases: Mapping[str, Node], scope: Scope, aliases_fi
         return node
     if node.get("class") == "SUBQUERY" or node.get("class") == "LAMBDA" and node.get("syntax_type") != "SINGLE_ARROW":
         return node
-    out: Node = {}
+    changed: Node = {}
     for key, value in node.items():
-        if isinstance(value, dict) and key != "type_expr":
-            out[key] = substitute(value, aliases, scope, aliases_first)
-        elif isinstance(value, list):
-            out[key] = [substitute(v, aliases, scope, aliases_first) if isinstance(v, dict) else v for v in value]
-        else:
-            out[key] = value
-    return out
+        if type(value) is dict and key != "type_expr":
+            new: Any = substitute(value, aliases, scope, aliases_first)
+            if new is not value:
+                changed[key] = new
+        elif type(value) is list and value:
+            new = [substitute(v, aliases, scope, aliases_first) if type(v) is dict else v for v in value]
+            if any(n is not v for n, v in zip(new, value, strict=True)):
+                changed[key] = new
+    return {**node, **changed} if changed else node
 
 
 def _first(node: Node) -> int | None:

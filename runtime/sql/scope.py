@@ -17,6 +17,9 @@ from .model import Refused
 from .types import Type, name_quoted
 
 Columns = list[tuple[str, Type]]
+#: Operators whose type is BOOLEAN whatever they stand between.
+TRUE_OR_FALSE = ("OPERATOR_NOT", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL", "COMPARE_IN", "COMPARE_NOT_IN")
+BOOLEAN, INTEGER, VARCHAR = Type("BOOLEAN"), Type("INTEGER"), Type("VARCHAR")
 
 
 @dataclass
@@ -135,11 +138,18 @@ class Scope:
 
     def prime(self, nodes: list[Node], aggregates: bool) -> None:
         """Types of many parts in one or two probes; what fails is tried alone when it is asked for."""
-        parts = [n for n in nodes if "class" in n and n["class"] not in ("LAMBDA", "STAR", "TYPE", "COLUMN_REF")]
         plain: list[Node] = []
         grouped: list[Node] = []
-        for part in parts:
-            (grouped if aggregates and self.has_aggregate(part) else plain).append(part)
+        for part in nodes:
+            if part.get("class") in (None, "LAMBDA", "STAR", "TYPE", "COLUMN_REF") or id(part) in self.known:
+                continue
+            kind = told(part)
+            if kind:
+                self.tell(part, kind)
+            else:
+                (grouped if aggregates and self.has_aggregate(part) else plain).append(part)
+        if grouped and all(map(is_fixed, plain)):
+            plain, grouped = [], grouped + plain
         for bunch, by_group in ((plain, False), (grouped, True)):
             if not bunch:
                 continue
@@ -149,8 +159,12 @@ class Scope:
                 continue
             if len(found) == len(bunch):
                 for node, kind in zip(bunch, found, strict=True):
-                    self.known[id(node)] = kind
-                self.kept += bunch
+                    self.tell(node, kind)
+
+    def tell(self, node: Node, kind: Type) -> None:
+        """The type of a part that need not be asked for."""
+        self.known[id(node)] = kind
+        self.kept.append(node)              # so that no other node gets its id
 
     def has_aggregate(self, node: Node) -> bool:
         """Whether an aggregate of this query level stands below the node."""
@@ -178,20 +192,40 @@ class Scope:
                 raise Refused(f"this expression, whose type DuckDB does not tell ({error.message.splitlines()[0]})", where(node)) from None
             for _ in range(depth):
                 kind = kind.element
-            self.known[id(node)] = kind
-            self.kept.append(node)
+            self.tell(node, kind)
         return self.known[id(node)]
+
+
+def told(node: Node) -> Type | None:
+    """The type that DuckDB gives to whatever has this form, once it has taken the whole statement."""
+    if node["class"] in ("COMPARISON", "CONJUNCTION", "BETWEEN") or node["class"] == "OPERATOR" and node["type"] in TRUE_OR_FALSE:
+        return BOOLEAN
+    if node["class"] == "CONSTANT":
+        literal = node["literal"]
+        if literal["kind"] == "INTEGER" and str(literal.get("text")).isdigit() and int(literal["text"]) < 2**31:
+            return INTEGER
+        return {"STRING": VARCHAR, "BOOLEAN": BOOLEAN}.get(literal["kind"])
+    return None
+
+
+def is_fixed(node: Node) -> bool:
+    """Whether neither a column nor a query stands below."""
+    return node["class"] not in ("COLUMN_REF", "SUBQUERY", "POSITIONAL_REFERENCE", "WINDOW", "STAR", "LAMBDA") and all(map(is_fixed, children(node)))
 
 
 def children(node: Node) -> list[Node]:
     """The expressions directly below an expression (a subquery's own query excluded)."""
     out: list[Node] = []
     for key, value in node.items():
-        if key in ("subquery", "type_expr"):
+        of = type(value)
+        if (of is not dict and of is not list) or not value or key == "subquery" or key == "type_expr":
             continue
-        for item in value if isinstance(value, list) else [value]:
-            if isinstance(item, dict):
-                out += [item] if "class" in item else children(item)
+        for item in value if of is list else (value,):
+            if type(item) is dict:
+                if "class" in item:
+                    out.append(item)
+                else:
+                    out += children(item)
     return out
 
 

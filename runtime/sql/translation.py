@@ -21,6 +21,12 @@ _HINT = "; rewrite it, or write the model in Spark SQL with `-- @dialect: spark`
 _done: dict[Any, Translated] = {}
 
 
+def read_ahead(texts: Sequence[str]) -> None:
+    """These are parsed by one question, before `references` asks for each."""
+    with lock:
+        gate().read_ahead(texts)
+
+
 def references(sql: str) -> tuple[TableRef, ...]:
     """The tables of the text, each at its first line. SqlProblems if it is not exactly one SELECT."""
     with lock:
@@ -51,7 +57,7 @@ def _translate(sql: str, mine: Mapping[str, tuple[Column, ...]], reads: Mapping[
     known = {**mine, **{name: read.columns for name, read in reads.items()}}
     try:
         g.ensure(known)
-        described = g.describe(sql)
+        described, ctes = g.with_ctes(sql)
     except GateError as error:
         raise SqlProblems([(error.line or 1, error.message)]) from None
     node = g.parse(sql)["node"]
@@ -62,7 +68,7 @@ def _translate(sql: str, mine: Mapping[str, tuple[Column, ...]], reads: Mapping[
         return view, [(c.name, parse(c.duckdb_type)) for c in known[name]]
 
     queries = Queries(g, lookup)
-    queries.known[id(node)] = described
+    queries.known |= {**ctes, id(node): described}
     try:
         text, columns = queries.write(node, None)
         if columns != described:
@@ -101,10 +107,10 @@ def table_name(path: Sequence[str]) -> str:
 
 def tables_of(node: Any, ctes: frozenset[str]) -> Iterator[Node]:
     """The tables below a node that are neither CTEs nor files."""
-    if isinstance(node, list):
+    if type(node) is list:
         for item in node:
             yield from tables_of(item, ctes)
-    elif isinstance(node, dict):
+    elif type(node) is dict:
         if node.get("type") == "BASE_TABLE":
             path = node["qualified_name"]["path"]
             if not (len(path) == 1 and (path[0].lower() in ctes or files.is_path(path[0]))):
@@ -114,7 +120,7 @@ def tables_of(node: Any, ctes: frozenset[str]) -> Iterator[Node]:
             yield from tables_of(entry["value"], ctes | own)
             ctes = ctes | {entry["key"].lower()}
         for key, value in node.items():
-            if key != "cte_map" and isinstance(value, dict | list):
+            if value and (type(value) is dict or type(value) is list) and key != "cte_map":
                 yield from tables_of(value, ctes)
 
 
