@@ -61,6 +61,10 @@ class DryLedger(DatabaseLedger):
             return result.own_from
         return super().mark(work, result)
 
+    def claim(self, model: Model) -> bool:
+        """It writes clones of its own."""
+        return True
+
     def remember(self, result: Result) -> None:
         """A dry run teaches nothing."""
 

@@ -108,14 +108,14 @@ def run_line(walk: Walk, options: Mapping[str, Any], *, trigger: str, given: Map
     kind = DryLedger if options.get("dry_run") else DatabaseLedger
     ledger = kind(walk.workspace, walk.pushes, options=options, trigger=trigger, given=given,
                   close_dead=lambda run: close_dead(walk, run), store_of=lambda run: store_of(walk, run))
-    line = pipeline.Line(walk.project, ledger, _session, rebuild=bool(options.get("rebuild")))
+    line = pipeline.Line(walk.project, ledger, _session, rebuild=bool(options.get("rebuild")), builds=settings.ONDATRA.builds)
     try:
         walk.results = line.run()
     finally:
         ledger.finish()
         if isinstance(ledger, DryLedger):
             ledger.close()
-        walk.runs = ledger.runs
+        walk.runs = {name: ledger.runs[name] for name in walk.project.order if name in ledger.runs}
         _refresh(walk)
 
 

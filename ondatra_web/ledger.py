@@ -18,6 +18,7 @@ from django.utils import timezone
 from ondatra_web import outbox, stores, waiting, workers
 from ondatra_web.models import Chunk, Delivery, Job, ModelState, Run, RunLog, Sync, Worker, Workspace
 from ondatra_web.outbox import columns_of
+from ondatra_web.tables import TableLocks, place_of
 from runtime import faults, staging, states, tracking
 from runtime.calls import unit_starts
 from runtime.errors import HeldError, StoreError
@@ -39,20 +40,34 @@ class DatabaseLedger:
         self.workspace, self.pushes, self.options, self.trigger = workspace, pushes, dict(options), trigger
         self.given = dict(given or {})
         self.close_dead, self.store_of = close_dead, store_of
-        self.runs: dict[str, Run] = {}              # by model name, in the order in which they began
+        self.runs: dict[str, Run] = {}              # by model name
         self.known = {s.name: s for s in ModelState.objects.filter(workspace=workspace)}
+        self.urls: dict[str, str] = {}
+        self.locks = TableLocks(workspace.pk)
         self.same: list[int] = []                   # states of models of which nothing changed, noted together at the end
 
     # models
 
     def table_url(self, model: str) -> str:
-        return f"{settings.ONDATRA.lake_url}/{self.workspace.pk}/{place_of(self.workspace.pk, model)}"
+        if model not in self.urls:              # builders ask again, who have no database
+            self.urls[model] = f"{settings.ONDATRA.lake_url}/{self.workspace.pk}/{place_of(self.workspace.pk, model)}"
+        return self.urls[model]
 
     def remembered(self, model: str) -> Remembered | None:
         state = self.known.get(model)
         return Remembered(state.fingerprint, state.table_version, state.rows, columns_of(state.columns)) if state else None
 
+    def claim(self, model: Model) -> bool:
+        if not self.locks.take(model.name):
+            return False
+        self.known |= {s.name: s for s in ModelState.objects.filter(workspace=self.workspace, name=model.name)}
+        return True
+
     def remember(self, result: Result) -> None:
+        self._note(result)
+        self.locks.free(result.model.name)
+
+    def _note(self, result: Result) -> None:
         known, model = self.known.get(result.model.name), result.model
         if result.action == "unchanged" and known is not None and result.fingerprint and known.gone_at is None and (
                 (known.fingerprint, known.table_version, known.file, known.sql_as_written) == (result.fingerprint, result.version, model.file, model.sql)):
@@ -70,6 +85,7 @@ class DatabaseLedger:
 
     def finish(self) -> None:
         """After the walk, however it ended."""
+        self.locks.close()
         ModelState.objects.filter(pk__in=self.same).update(last_action="unchanged", last_error="", last_run_at=timezone.now())
 
     # runs
@@ -327,17 +343,6 @@ def _describe(place: tuple[Store, tracking.RunInfo]) -> str:
     except StoreError as error:
         return f"the files of this run wait: {error}"
     return ""
-
-
-def place_of(workspace_id: int, model: str) -> str:
-    """The folder of the model's table below its workspace's. One that was renamed keeps its folder; a new model of that name gets another."""
-    state = ModelState.objects.filter(workspace_id=workspace_id, name=model).only("place").first()
-    if state is not None and state.place:
-        return state.place
-    usual = model.replace(".", "/")
-    taken = set(ModelState.objects.filter(workspace_id=workspace_id, place__startswith=usual).exclude(name=model).values_list("place", flat=True))
-    others = (f"{usual}-{n}" for n in itertools.count(2))
-    return usual if usual not in taken else next(place for place in others if place not in taken)
 
 
 def _records(chunk: Chunk, due: np.ndarray[Any, Any]) -> int:

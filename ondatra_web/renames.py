@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from django.db import transaction
 
-from ondatra_web.ledger import place_of
 from ondatra_web.models import Chunk, ModelState, Run, Sync, Workspace
+from ondatra_web.tables import place_of
 from runtime.errors import Problem, ProjectError
 from runtime.model import Model
 from runtime.project import Project

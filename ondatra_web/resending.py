@@ -9,10 +9,11 @@ from django.db import transaction
 from django.utils import timezone
 
 from ondatra_web import workers
-from ondatra_web.ledger import held_by_change, place_of
+from ondatra_web.ledger import held_by_change
 from ondatra_web.models import Chunk, Delivery, Run, Sync
 from ondatra_web.outbox import columns_of
 from ondatra_web.retries import Plan
+from ondatra_web.tables import place_of
 from runtime import spark, staging, states
 from runtime.errors import ConfigError
 from runtime.lake import LakeTable

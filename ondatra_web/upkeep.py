@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.db import transaction
 
-from ondatra_web.ledger import place_of
 from ondatra_web.models import ModelState, Run, Sync, Workspace
+from ondatra_web.tables import place_of
 from runtime import upkeep
 from runtime.lake import LakeTable
 

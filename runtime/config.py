@@ -6,7 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from runtime.errors import ConfigError
+
 ROOT = Path(__file__).resolve().parent.parent
+#: So many models are built at the same time unless something else is asked for: each holds its change set in memory.
+MOST_BUILDS = 4
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,8 @@ class Config:
     keeps_sync_log: bool = True
     #: When the lake is looked after: cron text, `every 12h`, or off.
     upkeep: str = "0 3 * * *"
+    #: Models of one run that are built at the same time.
+    builds: int = 1
 
     @property
     def jars_dir(self) -> Path:
@@ -65,5 +71,13 @@ def from_env(env: Mapping[str, str] = os.environ) -> Config:
         upkeep=env.get("ONDATRA_UPKEEP") or "0 3 * * *",
         catalog_classes=tuple(c.strip() for c in env.get("ONDATRA_CATALOG_CLASSES", "").split(",") if c.strip()),
         most_unwritten=int(env.get("ONDATRA_MOST_UNWRITTEN") or 5_000_000),
+        builds=_number(env, "ONDATRA_BUILDS", min(max(len(os.sched_getaffinity(0)), 2), MOST_BUILDS)),
         keeps_sync_log=env.get("ONDATRA_SYNC_LOG", "").lower() not in ("off", "0", "no", "false"),
     )
+
+
+def _number(env: Mapping[str, str], name: str, usual: int) -> int:
+    text = env.get(name, "").strip()
+    if text and not (text.isdigit() and int(text)):
+        raise ConfigError(f"{name} is {text!r}: give a whole number from 1 on")
+    return int(text or usual)

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 #: A file younger than this may still be written; it counts as changed.
 SETTLED_NS = 2_000_000_000
 _PLAIN = re.compile(r"(BOOLEAN|TINYINT|SMALLINT|INTEGER|BIGINT|FLOAT|DOUBLE|VARCHAR|DATE|TIMESTAMP|TIMESTAMP WITH TIME ZONE|BLOB|DECIMAL\(\d+,\d+\))\Z")
+_guard = threading.Lock()
+_staging: dict[str, threading.Lock] = {}        # by the name of the folder that is being made
 _PARQUET = {"UTINYINT": "SMALLINT", "USMALLINT": "INTEGER", "UINTEGER": "BIGINT", "UBIGINT": "DECIMAL(20,0)", "HUGEINT": "DECIMAL(38,0)", "UUID": "VARCHAR",
             "JSON": "VARCHAR", "ENUM": "VARCHAR", "TIMESTAMP_S": "TIMESTAMP", "TIMESTAMP_MS": "TIMESTAMP", "NULL": "VARCHAR"}
 
@@ -77,12 +80,15 @@ def staged(read: FileRead) -> Path:
     """A folder of Parquet with the rows as DuckDB reads them; made once for one state of the files."""
     state = [[str(p), p.stat().st_size, p.stat().st_mtime_ns] for p in files_of(read)]
     name = hashlib.sha256(json.dumps([read.view, state]).encode()).hexdigest()[:24]
-    folder = _scratch() / name
-    if not (folder / "_SUCCESS").exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        _copy(read, folder)
-        (folder / "_SUCCESS").touch()
+    with _guard:
+        folder = _scratch() / name
+        guard = _staging.setdefault(name, threading.Lock())
+    with guard:                                 # models that are built side by side may read the same file
+        if not (folder / "_SUCCESS").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            _copy(read, folder)
+            (folder / "_SUCCESS").touch()
     return folder
 
 

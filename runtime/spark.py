@@ -7,7 +7,7 @@ import subprocess
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from runtime.config import Config, from_env
 from runtime.errors import ConfigError
@@ -77,6 +77,19 @@ def isolated(config: Config | None = None) -> SparkSession:
     for name, value in s3_settings(config).items():
         fresh.conf.set(name, value)
     return fresh
+
+
+def settle(spark: SparkSession, pool: str) -> None:
+    """Makes it the session of this thread, for Delta's parts ask for the active one, and gives the thread its share of the cores."""
+    jvm: Any = spark._jvm
+    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
+    spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
+
+
+def name_jobs(spark: SparkSession, group: str | None) -> None:
+    """The Spark jobs of this thread belong to the group, so that a cancel ends them."""
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", group)         # type: ignore[arg-type]  # None takes it away
+    spark.sparkContext.setLocalProperty("spark.job.interruptOnCancel", "true" if group else None)  # type: ignore[arg-type]
 
 
 def s3_settings(config: Config, env: Mapping[str, str] = os.environ) -> dict[str, str]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +16,6 @@ from runtime.lake import H1, H2, HASH, KEY, PARTITION, ROWID, LakeTable, ddl, qu
 from runtime.model import Model
 
 if TYPE_CHECKING:
-    from pyspark import StorageLevel
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.types import DataType, StructField
@@ -168,12 +168,6 @@ class Job:
 
     # the source
 
-    @property
-    def level(self) -> StorageLevel:
-        from pyspark import StorageLevel
-
-        return StorageLevel.MEMORY_AND_DISK
-
     @cached_property
     def fields(self) -> list[StructField]:
         """The SELECT's columns as the lake keeps them."""
@@ -194,12 +188,19 @@ class Job:
         if any(isinstance(f.dataType, t.NullType) for f in plain.schema.fields):
             plain = plain.selectExpr(*[f"CAST({quoted(f.name)} AS {ddl(f.dataType)}) AS {quoted(f.name)}" for f in self.fields])
         if effort.is_dear(self.given):
-            plain = plain.persist(self.level)
-            self.held.append(plain)
+            plain = self._kept(plain)
         types = {f.name: f.dataType for f in self.fields}
         if self.model.kind == "partition":
             return plain.withColumn(PARTITION, keys.partition_text(self.model.key, types))
         return plain.withColumn(KEY, keys.key_text(self.model.key, types)) if self.model.key else plain
+
+    def _kept(self, plain: DataFrame) -> DataFrame:
+        """Computed once. Spark keeps equal plans of all sessions once: a plan unlike any other's does not go when another build ends."""
+        from pyspark import StorageLevel
+
+        kept = plain.selectExpr("*", f"'{uuid.uuid4().hex}' AS __ondatra_build").persist(StorageLevel.MEMORY_AND_DISK)
+        self.held.append(kept)
+        return kept.drop("__ondatra_build")
 
     @cached_property
     def source(self) -> DataFrame:

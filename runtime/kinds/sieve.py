@@ -8,6 +8,9 @@ the source make it differ, too, and are looked for the same way.
 """
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +29,9 @@ MOST_ROWS, MOST_CHANGED = 20_000_000, 500_000
 SHARE = 8
 FILE, PLACE = "__file", "__place"
 NOTHING = [0, 0, 0, 0]
+#: Rows in the filters of this process now: builds side by side must not hold more than one of the largest.
+_held = [0]
+_guard = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,25 @@ def find(job: Job) -> Found | None:
     """None where a join finds it better, or must."""
     if not _is_worth_it(job) or job.seen is None:
         return None
-    before, source = [int(n) for n in job.note["source"]], numbers(job.seen)
+    with _room(max(int(job.note["source"][0]), numbers(job.seen)[0])) as room:
+        return _found(job, job.seen) if room else None
+
+
+@contextmanager
+def _room(rows: int) -> Iterator[bool]:
+    """Whether a filter of so many rows may be held; for the time of the block."""
+    with _guard:
+        room = _held[0] + rows <= MOST_ROWS
+        _held[0] += rows if room else 0
+    try:
+        yield room
+    finally:
+        with _guard:
+            _held[0] -= rows if room else 0
+
+
+def _found(job: Job, seen: Mapping[str, Any]) -> Found | None:
+    before, source = [int(n) for n in job.note["source"]], numbers(seen)
     new = job.keep(_passed(job, job.source, job.target(H1), before[0]))
     added = _digest_of(new)
     if added[0] > MOST_CHANGED or not _are_keys(new, added[0]):
@@ -57,7 +81,7 @@ def find(job: Job) -> Found | None:
         if _sum(_sum(whole, replaced, added), lost, NOTHING) != source:
             return None
         deleted = lost[0] if job.model.on_missing == "delete" else 0
-    counts = Counts(source[0], source[0] - added[0], 0, added[0], deleted, digest(job.seen, "d"), "", tuple(source))
+    counts = Counts(source[0], source[0] - added[0], 0, added[0], deleted, digest(seen, "d"), "", tuple(source))
     return Found(counts, new, old, gone if deleted else None, replaced[0], added[0] - replaced[0])
 
 

@@ -70,15 +70,31 @@ def test_a_cancel_ends_a_run_within_five_seconds(case, place, concurrent):
         assert sent(case) == ([] if place == "finalize" else [("insert", i, e) for i, e in TWO])
 
 
-def test_a_cancel_ends_a_spark_job(case):
+def test_a_cancel_ends_the_spark_jobs_of_each_sync_that_is_being_built(case):
     contacts(case, *TWO)
     case.run()
-    case.model("sync/contacts", "-- @kind: merge\n-- @unique_key: id\n-- @sink: crm\n-- @dialect: spark\n"
+    endless = ("-- @kind: merge\n-- @unique_key: id\n-- @sink: crm\n-- @dialect: spark\n"
                "SELECT 1 AS id, CAST(max(hash(a.id, b.id)) AS STRING) AS email FROM range(10000000) a CROSS JOIN range(10000000) b\n")
+    case.model("sync/contacts", endless)
+    case.model("sync/others", endless)          # the same SQL: what one keeps is not the other's
     case.dest.clear()
-    result, took = cancelled(case, lambda: len(case.command("runs", "--workspace", case.slug).stdout.splitlines()) > 2)
-    assert took < 5, took
-    assert case.dest.calls == []
-    contacts(case, (1, "a@x"), (2, "new@x"))
-    assert case.run().exit == 0
-    assert [row for row in sent(case) if row[0] == "update_postimage"] == [("update_postimage", 2, "new@x")]
+    runs = lambda: [line.split() for line in case.command("runs", "--workspace", case.slug).stdout.splitlines()[1:]]    # noqa: E731
+    results = []
+    thread = threading.Thread(target=lambda: results.append(case.run()))
+    thread.start()
+    end = time.monotonic() + 180
+    while [r[2] for r in runs()[:2]] != ["working"] * 2 and time.monotonic() < end and thread.is_alive():
+        time.sleep(0.05)
+    time.sleep(1)
+    assert thread.is_alive(), results
+    first, second = (r[0] for r in runs()[:2])
+    assert case.command("cancel", first).exit == 0
+    began = time.monotonic()
+    while runs()[0][2] != "cancelled" and time.monotonic() < began + 60:
+        time.sleep(0.05)
+    assert time.monotonic() - began < 5 and runs()[1][2] == "working" and thread.is_alive()
+    began = time.monotonic()
+    assert case.command("cancel", second).exit == 0
+    thread.join(60)
+    assert time.monotonic() - began < 5
+    assert [r[2] for r in runs()[:2]] == ["cancelled"] * 2 and results[0].exit == 1

@@ -10,8 +10,8 @@ import pytest
 from django.utils import timezone
 
 from ondatra_web import actions, execution, jobs, scheduling
-from ondatra_web.ledger import place_of
 from ondatra_web.models import ModelState, Run, Sync, Workspace
+from ondatra_web.tables import place_of
 from runtime import upkeep
 from tests.web.filled import workspace
 

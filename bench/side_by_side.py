@@ -1,0 +1,78 @@
+"""Independent syncs built and staged one after another and side by side. Usage: python bench/side_by_side.py [syncs, 8] [rows of each, 50000] [builds, 2]
+
+Each sync is a merge of a Parquet file of its own, of which 1 % changed since the last round; rounds of both kinds take turns in one process.
+"""
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).resolve().parent.parent
+ROUNDS = 4
+
+
+def project(folder: Path, syncs: int) -> None:
+    for name in ("models/sync", "lib"):
+        (folder / name).mkdir(parents=True)
+    (folder / "lib/nothing.star").write_text('API = {"push": {"batch_mode": "atomic"}}\n\ndef push(rows):\n    return None\n')
+    for i in range(syncs):
+        (folder / f"models/sync/s{i}.sql").write_text(
+            f"-- @kind: merge\n-- @unique_key: id\n-- @sink: nothing\nSELECT id, name, n FROM read_parquet('rows{i}.parquet')\n")
+
+
+def write(folder: Path, syncs: int, rows: int, round_: int) -> None:
+    import duckdb
+
+    for i in range(syncs):
+        duckdb.execute(f"COPY (SELECT range AS id, 'name ' || range AS name, CASE WHEN range % 100 = {round_} THEN {round_} ELSE 0 END AS n "
+                       f"FROM range({rows})) TO '{folder}/rows{i}.parquet'")
+
+
+def main(syncs: int, rows: int, builds: int) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="bench-side-by-side-"))
+    os.environ |= {"ONDATRA_DATA_DIR": str(folder / "data"), "DJANGO_SETTINGS_MODULE": "ondatra_web.settings"}
+    sys.path.insert(0, str(ROOT))
+    project(folder / "project", syncs)
+
+    import django
+
+    django.setup()
+    from django.conf import settings
+    from django.core.management import call_command
+
+    from ondatra_web import execution, projects
+    from runtime import spark
+
+    call_command("migrate", verbosity=0)
+    call_command("workspace", "bench", "--project", str(folder / "project"))
+    workspace = projects.workspace_of("bench")
+    took: dict[int, list[float]] = {1: [], builds: []}
+    for round_ in range(2 * ROUNDS + 2):        # the first builds all tables, the second warms the engine up
+        write(folder / "project", syncs, rows, round_)
+        most = (1, builds)[round_ % 2]
+        settings.ONDATRA = dataclasses.replace(settings.ONDATRA, builds=most)
+        walk = execution.prepare(workspace)
+        began = time.perf_counter()
+        execution.run_line(walk, {}, trigger="command")
+        if round_ > 1:
+            took[most].append(time.perf_counter() - began)
+        assert {r.action for r in walk.results.values()} == {"built"}
+        for name, run in walk.runs.items():
+            execution.deliver_run(walk, name, run)
+    machine = spark.session()._jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+    peak = sum(pool.getPeakUsage().getUsed() for pool in machine if "Old Gen" in pool.getName())
+    print(f"{syncs} syncs of {rows} rows, rounds in s: one {[round(t, 2) for t in took[1]]}, {builds} {[round(t, 2) for t in took[builds]]}; "
+          f"old generation {peak >> 20} MB at most")
+    ours, other = median(took[builds]), median(took[1])
+    shutil.rmtree(folder)
+    print(f"side_by_side: ratio {other / ours:.2f} (ours {ours:.2f} s, other {other:.2f} s)")
+
+
+if __name__ == "__main__":
+    main(*(int(a) for a in sys.argv[1:] + ["8", "50000", "2"][len(sys.argv) - 1:]))
