@@ -253,13 +253,14 @@ _guard = threading.Lock()
 def _ending(run: Run) -> tuple[Run, Sync, bool] | None:
     """Claims the end of the run: the run, its sync, and whether all went so well that finalize() may be due. None if the run goes on,
     has ended, or a living process sees to its end."""
+    me = workers.me()
     with transaction.atomic():
         run = Run.objects.select_for_update(of=("self",)).select_related("owner").get(pk=run.pk)
         if run.status not in (Run.Status.WORKING, Run.Status.CANCELING) or outbox.open_deliveries(run).exists():
             return None
         if run.owner is not None and not workers.is_me(run.owner) and not workers.is_dead(run.owner):
             return None
-        run.owner, run.lease = workers.me(), run.lease + 1
+        run.owner, run.lease = me, run.lease + 1
         run.save(update_fields=["owner", "lease"])
         sync = Sync.objects.select_for_update().get(pk=run.sync_id)
         clean = not (run.retrying or run.not_tried or run.companions_due or run.error) and run.status == Run.Status.WORKING

@@ -159,15 +159,15 @@ class DatabaseLedger:
             if not (mine and mine.pk == other.pk) and not is_alive(other):
                 self.close_dead(other)
         given = self.given.get(sync.name)
-        now = timezone.now()
+        now, me = timezone.now(), workers.me()
         try:
             with transaction.atomic():
                 if given is None:
                     return Run.objects.create(
-                        sync=sync, status=Run.Status.WORKING, trigger=self.trigger, started_at=now, owner=workers.me(), lease=1, options=self.options,
+                        sync=sync, status=Run.Status.WORKING, trigger=self.trigger, started_at=now, owner=me, lease=1, options=self.options,
                         full=bool(self.options.get("full")), dry_run=bool(self.options.get("dry_run")))
                 Run.objects.filter(pk=given.pk, status__in=[Run.Status.QUEUED, Run.Status.WORKING]).update(
-                    status=Run.Status.WORKING, started_at=given.started_at or now, owner=workers.me(), lease=given.lease + 1)
+                    status=Run.Status.WORKING, started_at=given.started_at or now, owner=me, lease=given.lease + 1)
                 given.refresh_from_db()
                 return given
         except IntegrityError:

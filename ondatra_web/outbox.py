@@ -60,6 +60,7 @@ def patiently(work: Callable[P, T]) -> Callable[P, T]:
 @patiently
 def take(run: Run, slots: int, max_concurrent: int) -> Claim | None:
     """Claims the next chunk of the run that may be sent now, or one whose worker died; None if there is none."""
+    workers.me()                                # its row outlives a transaction that fails
     mine: list[tuple[int, int]] = []
     try:
         _choose(run, slots, max_concurrent, mine)

@@ -39,6 +39,7 @@ def start(run: Run, planned: Plan, model: Model, *, batch_size: int, given: Run 
 
 
 def _begin(sync: Sync, run: Run, given: Run | None) -> Run:
+    me = workers.me()
     with transaction.atomic():
         Sync.objects.select_for_update().get(pk=sync.pk)
         others = Run.objects.filter(sync=sync, status__in=[Run.Status.WORKING, Run.Status.CANCELING])
@@ -49,7 +50,7 @@ def _begin(sync: Sync, run: Run, given: Run | None) -> Run:
         if given is None:
             given = Run.objects.create(sync=sync, trigger="retry", options={"retry_of": run.pk})
         if not Run.objects.filter(pk=given.pk, status__in=[Run.Status.QUEUED, Run.Status.WORKING]).update(
-                status=Run.Status.WORKING, owner=workers.me(), lease=given.lease + 1, started_at=timezone.now(), step="changes"):
+                status=Run.Status.WORKING, owner=me, lease=given.lease + 1, started_at=timezone.now(), step="changes"):
             raise ConfigError(f"run {given.pk} was cancelled")
     return given
 

@@ -66,12 +66,13 @@ def _files(organization: Organization) -> QuerySet[RecordFile]:
 
 
 def _claim(organization: Organization) -> None:
+    me = workers.me()
     with transaction.atomic():
         SyncLog.objects.get_or_create(organization=organization)
         row = SyncLog.objects.select_for_update(of=("self",)).select_related("owner").get(organization=organization)
-        if row.owner is not None and row.owner.pk != workers.me().pk and not workers.is_dead(row.owner):
+        if row.owner is not None and row.owner.pk != me.pk and not workers.is_dead(row.owner):
             raise ConfigError(f"the sync log of organization {organization.pk} is being written by {row.owner}: wait for it")
-        SyncLog.objects.filter(pk=row.pk).update(owner=workers.me())
+        SyncLog.objects.filter(pk=row.pk).update(owner=me)
 
 
 def _next(organization: Organization, set_aside: set[int]) -> list[RecordFile]:

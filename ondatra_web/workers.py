@@ -30,7 +30,8 @@ _guard = threading.Lock()
 
 
 def me(kind: str = "run") -> Worker:
-    """This process's row. The first call makes it, takes the lock and starts the heartbeat."""
+    """This process's row. The first call makes it, takes the lock and starts the heartbeat; it should stand before a transaction, not in
+    one: a rollback would take the row away again, and its number would go to another process."""
     with _guard:
         if os.getpid() not in _mine:
             worker = Worker.objects.create(kind=kind, host=socket.gethostname(), pid=os.getpid())

@@ -11,6 +11,7 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from ondatra_web import outbox, workers
+from ondatra_web.ledger import DatabaseLedger
 from ondatra_web.models import Delivery, Run, Worker
 from runtime import states
 from runtime.errors import LeaseLost
@@ -63,6 +64,14 @@ def test_a_claim_that_is_given_back_is_free_for_others_though_this_process_lives
     workers.give_back(claim.delivery_id, claim.lease)
     again = outbox.take(run, 1, 1)
     assert again and (again.delivery_id, again.lease) == (claim.delivery_id, claim.lease + 1)
+
+
+def test_a_process_whose_first_run_is_skipped_keeps_its_row(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "_mine", {})
+    Run.objects.filter(pk=run.pk).update(owner=Worker.objects.create(kind="run", host="elsewhere", pid=2, heartbeat_at=timezone.now()))
+    ledger = DatabaseLedger(run.sync.workspace, {}, options={}, trigger="command", given=None, close_dead=lambda _: None, store_of=lambda _: None)
+    assert ledger._start(run.sync).status == "skipped"
+    assert Worker.objects.filter(pk=workers.me().pk).exists()       # else its lock's file goes to the next process, which cannot take it
 
 
 def test_a_process_that_slept_looks_whether_its_claim_is_still_its_own(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
