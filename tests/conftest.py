@@ -12,6 +12,8 @@ ROOT = Path(__file__).resolve().parent.parent
 CONFORMANCE = ROOT / "tests" / "conformance"
 #: Quick tests first, so that a mistake shows soon; what needs Spark, then a browser, then the whole product.
 SPARK, BROWSER, LAST = 1, 2, 3
+#: As many quick tests as one that is marked slow takes, about.
+SLOW = 8
 
 
 @pytest.fixture(scope="session")
@@ -162,6 +164,12 @@ def _rank(item: pytest.Item) -> int:
     return SPARK if "spark" in names or item.get_closest_marker("spark") else 0
 
 
+def _empties_tables(item: pytest.Item) -> bool:
+    """Whether the tables are empty after the test, also of what migrations made."""
+    marker = item.get_closest_marker("django_db")
+    return bool(marker and marker.kwargs.get("transaction")) or bool({"transactional_db", "live_server"} & set(getattr(item, "fixturenames", ())))
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """What one process runs together: a file, so that its fixtures are set up once.
 
@@ -181,8 +189,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [item for item in items if _waits(item, waiting)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-    ranks: dict[Path, int] = {}
+    files: dict[Path, list[pytest.Item]] = {}
     for item in items:
-        ranks[item.path] = max(ranks.get(item.path, 0), _rank(item))
-    items[:] = sorted((item for item in items if item not in left_out), key=lambda item: ranks[item.path])
+        if item not in left_out:
+            files.setdefault(item.path, []).append(item)
+    items[:] = [item for file in sorted(files.values(), key=_place) for item in file]
 
+
+def _place(file: list[pytest.Item]) -> tuple[int, bool, int]:
+    """When a file's turn comes: by rank, those that empty tables behind those that need what migrations put there, then the longest first,
+    so that both processes end at about the same time."""
+    rank = max(map(_rank, file))
+    length = sum(SLOW if item.get_closest_marker("slow") else 1 for item in file)
+    return rank, any(map(_empties_tables, file)), -length if rank else 0
