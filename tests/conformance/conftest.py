@@ -274,6 +274,18 @@ def _read(pattern, order=""):
     return [dict(zip(names, row)) for row in cursor.fetchall()]
 
 
+class Attached(Product):
+    """The suite's own, but that its subprocesses use the Spark of this process, unless told otherwise: see attached.py."""
+
+    own_spark = False
+
+    def argv(self, name, *args):
+        if self.own_spark:
+            return super().argv(name, *args)
+        from runtime.spark import session
+        gateway = session().sparkContext._gateway.gateway_parameters
+        return [sys.executable, str(Path(__file__).with_name("attached.py")), str(gateway.port), gateway.auth_token, name, *args], self.root
+
 @pytest.fixture(scope="session")
 def engine(request):
     """The suite's own, but for the folder and the database: in one process with the product's tests, Django has settings already."""
@@ -284,7 +296,7 @@ def engine(request):
     connections.close_all()
     database = connections["default"]
     tests, database.settings_dict["NAME"] = database.settings_dict["NAME"], str(settings.ONDATRA.data_dir / "ondatra.sqlite3")
-    yield Product(settings.ONDATRA.data_dir)
+    yield Attached(settings.ONDATRA.data_dir)
     connections.close_all()
     database.settings_dict["NAME"] = tests
 

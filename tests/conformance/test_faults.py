@@ -25,7 +25,8 @@ AFTER = {"after_commit": NOTHING_SENT, "before_mark": NOTHING_SENT, "after_mark"
 
 @pytest.mark.slow
 @pytest.mark.parametrize("point", AFTER)
-def test_a_process_that_dies_at_any_point_loses_nothing_and_sends_no_answered_row_again(case, point):
+def test_a_process_that_dies_at_any_point_loses_nothing_and_sends_no_answered_row_again(case, point, monkeypatch):
+    monkeypatch.setattr(case.engine, "own_spark", point == "after_commit")      # there its Java machine dies with it
     contacts(case, *THREE, text=FINALIZE)
     process = case.spawn(env={"ONDATRA_FAULT": point})
     assert process.process.wait(timeout=240) == -9
