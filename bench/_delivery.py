@@ -98,12 +98,12 @@ def project(folder: Path, rows: int, url: str, push: str, *, slug: str = "bench"
     call_command("workspace", slug, "--project", str(folder / slug))
 
 
-def staged(slug: str = "bench", *, full: bool = False) -> tuple[Any, Any]:
+def staged(slug: str = "bench") -> tuple[Any, Any]:
     """The walk and the run of that workspace's rows, built and staged."""
     from ondatra_web import execution, projects
 
     walk = execution.prepare(projects.workspace_of(slug))
-    execution.run_line(walk, {"full": True} if full else {}, trigger="command")
+    execution.run_line(walk, {}, trigger="command")
     (run,) = walk.runs.values()
     return walk, run
 

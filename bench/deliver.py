@@ -2,7 +2,8 @@
 
 The default compares one process with a bare loop: both call the seed's batch function over the same rows, server and HTTP
 client; the bare loop hands it ready dicts and writes nothing down, ours reads chunk files, records every answer in the
-database and writes the record files. `--workers N` compares N push workers (processes) with one and shows their memory.
+database and writes the record files. `--workers N` compares N push workers (processes) with one and shows their memory;
+`--delay 0.05` lets the server wait before each answer, so that it does not compete with them for the processor.
 `--against dlt` compares with dlt's custom destination on the same rows and server, in a virtual environment of its own.
 """
 from __future__ import annotations
@@ -118,9 +119,9 @@ def worker(run_id: int) -> None:
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, flush=True)
 
 
-def by_workers(rows: int, n: int, *, full: bool) -> tuple[float, list[int]]:
+def by_workers(rows: int, n: int, slug: str = "bench") -> tuple[float, list[int]]:
     """Rows per second of n processes on one run, and each one's most memory in MB."""
-    _, run = staged(full=full)
+    _, run = staged(slug)
     run.__class__.objects.filter(pk=run.pk).update(owner=None)
     processes = [subprocess.Popen([sys.executable, __file__, "--worker", str(run.pk)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
                  for _ in range(n)]
@@ -161,19 +162,22 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--batch", type=int, default=1_000)
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--delay", type=float, default=0.0, metavar="SECONDS")
     parser.add_argument("--against", choices=["loop", "dlt"], default="loop")
     parser.add_argument("--worker", type=int, metavar="RUN", help=argparse.SUPPRESS)
     told = parser.parse_args()
     if told.worker:
         return worker(told.worker)
     folder = set_up()
-    with served() as url:
+    with served(told.delay) as url:
         project(folder, told.rows, url, PUSH, batch_size=told.batch, max_concurrent=told.workers)
         if told.workers > 1:
-            other, _ = by_workers(told.rows, 1, full=False)
-            mine, memory = by_workers(told.rows, told.workers, full=True)
+            alone = told.rows // 4              # a quarter is long enough for a rate, and says whether memory grows with the rows
+            project(folder, alone, url, PUSH, slug="alone", batch_size=told.batch)
+            other, before = by_workers(alone, 1, "alone")
+            mine, memory = by_workers(told.rows, told.workers)
             name = f"deliver-{told.workers}-workers"
-            print(f"most memory of each worker: {', '.join(f'{m} MB' for m in memory)}")
+            print(f"most memory of a worker alone with {alone:,} rows: {before[0]} MB; of each with {told.rows:,}: {', '.join(f'{m} MB' for m in memory)}")
         elif told.against == "dlt":
             mine, other, name = ours(told.rows), dlt(folder, url, told.batch), "deliver-dlt"
         else:
