@@ -1,4 +1,4 @@
-"""Independent syncs built and staged one after another and side by side. Usage: python bench/side_by_side.py [syncs, 8] [rows of each, 50000] [builds, 2]
+"""Independent syncs built and staged one after another and side by side. Usage: python bench/side_by_side.py [syncs, 4] [rows of each, 20000] [builds, 2]
 
 Each sync is a merge of a Parquet file of its own, of which 1 % changed since the last round; rounds of both kinds take turns in one process.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 
 ROOT = Path(__file__).resolve().parent.parent
-ROUNDS = 4
+ROUNDS = 3
 
 
 def project(folder: Path, syncs: int) -> None:
@@ -60,8 +60,10 @@ def main(syncs: int, rows: int, builds: int) -> None:
         walk = execution.prepare(workspace)
         began = time.perf_counter()
         execution.run_line(walk, {}, trigger="command")
+        wall = time.perf_counter() - began
+        print(f"round {round_}, {most} at once: {wall:.2f} s", file=sys.stderr)
         if round_ > 1:
-            took[most].append(time.perf_counter() - began)
+            took[most].append(wall)
         assert {r.action for r in walk.results.values()} == {"built"}
         for name, run in walk.runs.items():
             execution.deliver_run(walk, name, run)
@@ -75,4 +77,4 @@ def main(syncs: int, rows: int, builds: int) -> None:
 
 
 if __name__ == "__main__":
-    main(*(int(a) for a in sys.argv[1:] + ["8", "50000", "2"][len(sys.argv) - 1:]))
+    main(*(int(a) for a in sys.argv[1:] + ["4", "20000", "2"][len(sys.argv) - 1:]))
