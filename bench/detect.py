@@ -32,8 +32,8 @@ SOURCE = """SELECT id, concat('customer ', id * 7919 % 1000003, if(id % 100 = 7,
     CAST(id * 31 % 100000 AS DECIMAL(12, 2)) / 100 AS amount,
     date_add(DATE'2020-01-01', CAST(id % 2000 AS INT)) AS day, timestamp_micros(1600000000000000 + id * 1000003) AS seen, id % 3 = 0 AS active
     FROM range(0, {rows}, 1, 4)"""
-#: Rows of the round that warms both sides.
-WARM = 200_000
+#: Rows of the round that warms both sides; enough that ours goes the way of a large table.
+WARM = 600_000
 HASH = "xxhash64(name, amount, day, seen, active)"
 
 

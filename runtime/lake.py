@@ -127,6 +127,13 @@ class LakeTable:
         jvm: Any = spark._jvm
         jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
+    def sweep(self, spark: SparkSession, folder: str, prefix: str) -> None:
+        """Removes what stands in this folder of the table's own under names that begin so."""
+        place, system = _place(spark, f"{self.path}/{folder}")
+        for found in system.listStatus(place) if system.exists(place) else ():
+            if found.getPath().getName().startswith(prefix):
+                system.delete(found.getPath(), True)
+
     def read(self, spark: SparkSession, version: int | None = None) -> DataFrame:
         reader = spark.read.format("delta")
         return (reader.option("versionAsOf", version) if version is not None else reader).load(self.path)

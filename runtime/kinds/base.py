@@ -138,6 +138,7 @@ class Job:
     usual: dict[str, str] = field(default_factory=dict)
     held: list[DataFrame] = field(default_factory=list)
     seen: dict[str, Any] | None = None          # the source's digest, if one scan has told it
+    filter: dict[str, Any] | None = None        # which filters are of the table as this build leaves it
 
     def open(self) -> None:
         """Looks at what there is; a table of another kind or key starts anew."""
@@ -257,13 +258,14 @@ class Job:
     def settled(self, counts: Counts) -> Built:
         """The end of a build whose source says nothing new, though it may say it in other types."""
         before = self.version
+        self.filter = self.filter or self.note.get("filter")
         self.prepare()
         self._remember(counts)
         return self._built("unchanged", counts, before)
 
     def _remember(self, counts: Counts) -> None:
         self.table.remember(self.spark, {"version": self.version, "shape": self.shape, "asked": self.asked, "columns": self.signature, "digest": counts.digest,
-                             "invalid": counts.invalid, "invalid_digest": counts.invalid_digest, "source": counts.told,
+                             "invalid": counts.invalid, "invalid_digest": counts.invalid_digest, "source": counts.told, "filter": self.filter,
                              "changed": 0 if self.fresh else counts.changed + counts.deleted})
 
     def _built(self, action: str, counts: Counts, previous: int) -> Built:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 #: Delta's column for what the feed says of a row; rows without it are the table's.
 CHANGE = "_change_type"
-#: Rows of one file, about.
-A_FILE = 250_000
+#: Rows of one file, about; as many are written at a time as tasks can run.
+A_FILE = 25_000
 #: Statistics are read by nobody; Delta asks how long texts in them may be.
 TEXT = 32
 
@@ -68,7 +68,8 @@ def _rows(job: Job, found: Found, highest: int) -> DataFrame:
     rows = parts[0]
     for part in parts[1:]:
         rows = rows.unionByName(part)
-    return rows.coalesce(max(1, (found.counts.changed + found.counts.deleted) // A_FILE))
+    files = (found.counts.changed + found.counts.deleted) // A_FILE
+    return rows.coalesce(max(1, min(files, job.spark.sparkContext.defaultParallelism)))
 
 
 def _marked(job: Job, log: Any, transaction: Any, found: Found) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from runtime.kinds import commit, groups, limits, sieve
+from runtime.kinds import commit, filters, groups, limits, sieve
 from runtime.kinds.base import Built, Counts, Job
 from runtime.kinds.groups import LINES, N, S, X, Y
 from runtime.lake import H1, H2, KEY, ROWID
@@ -21,6 +21,9 @@ def build(job: Job) -> Built:
         previous = job.prepare()
         if counts.changed:
             job.insert(rows)
+            with filters.room(counts.changed) as room:
+                if room:
+                    filters.make(job, counts.changed)
         return job.built(counts, previous)
     found = sieve.find(job)
     if found is not None:
@@ -30,6 +33,7 @@ def build(job: Job) -> Built:
     if not counts.changed and not counts.deleted:
         return job.settled(counts)
     limits.check(job, counts)
+    job.filter = None                           # what follows is in none
     previous = job.prepare(changes)
     if updated or counts.deleted:
         _merge(job, changes, counts, int(row["do_i"] or 0))
@@ -97,6 +101,7 @@ def _commit(job: Job, found: sieve.Found) -> Built:
         commit.write(job, found)
     else:
         job.insert(found.new)
+    filters.add(job, found.new, found.counts.changed)
     return job.built(found.counts, previous)
 
 

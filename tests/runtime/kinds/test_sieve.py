@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from building import Built
 
-from runtime.kinds import commit, effort, merge, sieve
+from runtime.kinds import commit, effort, filters, merge
 
 ROWS = [(i, f"n{i}") for i in range(40)]
 
@@ -89,11 +89,27 @@ def test_rows_without_a_usable_key_are_found_by_the_join(table: Watched) -> None
 
 
 def test_a_change_that_slips_through_the_filter_is_found_all_the_same(table: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sieve, "BITS", 1)
-    monkeypatch.setattr(sieve, "FUNCTIONS", 1)
+    monkeypatch.setattr(filters, "BITS", 1)
+    monkeypatch.setattr(filters, "FUNCTIONS", 1)
+    table.table.sweep(table.spark, "_ondatra", "filter-")
     changed = [(i, f"x{i}") if i % 9 == 0 else (i, n) for i, n in ROWS]
     assert table.way(*changed) == "compare"
     assert len(table.changes()) == 10 and table.rows() == sorted(changed, key=repr)
+
+
+def test_the_filter_is_kept_and_made_anew_for_rows_that_become_what_they_were(table: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    usual = filters.make
+    monkeypatch.setattr(filters, "make", lambda job, rows: (made.append(rows), usual(job, rows))[1])
+    assert table.way((0, "a"), *ROWS[1:]) == table.way((0, "a"), (1, "b"), *ROWS[2:]) == "write" and made == []
+    assert table.way(*ROWS[:1], (1, "b"), *ROWS[2:]) == "write" and made == [40]
+    assert table.changes() == [("update_postimage", 0, "n0"), ("update_preimage", 0, "a")]
+    assert table.way((0, "c"), (1, "b"), *ROWS[2:]) == "write" and made == [40]
+    assert len(list(Path(table.table.path).glob("_ondatra/filter-*"))) == 3
+
+    table.table.sweep(table.spark, "_ondatra", "filter-")        # whoever empties the folder costs a scan, no change
+    assert table.way((0, "d"), (1, "b"), *ROWS[2:]) == "write" and made == [40, 40]
+    assert table.changes() == [("update_postimage", 0, "d"), ("update_preimage", 0, "c")]
 
 
 def test_another_schema_and_many_changes_are_joined(table: Watched) -> None:
