@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import date, timedelta
-from functools import cache
 from typing import TYPE_CHECKING
 
 from runtime.lake import H1, H2, quoted
@@ -25,21 +23,20 @@ HASHING = 1
 BITS = 62
 #: A DOUBLE holds so many decimal digits exactly; a decimal with more arrives as text.
 DIGITS = 15
-#: Days whose texts large jobs look up; of others the text is made each time.
-DAYS = (date(1950, 1, 1), date(2050, 1, 1))
+#: What dates' texts are put together from; other years are left to the cast, which takes many times as long.
+FIRST_YEAR = 1900
+YEARS = ",".join(f"{year}-" for year in range(FIRST_YEAR, 2100))
+DAYS = ",".join(f"{month:02}-{day:02}" for month in range(1, 13) for day in range(1, 32))
 
 
-def with_hashes(frame: DataFrame, names: Sequence[str], integers: frozenset[str] = frozenset(), *, many: bool = False) -> DataFrame:
-    """The frame with both hashes of the named columns. `integers` are decimals that arrive as whole numbers of any length.
-
-    For `many` rows the same is planned more slowly and worked out faster.
-    """
+def with_hashes(frame: DataFrame, names: Sequence[str], integers: frozenset[str] = frozenset()) -> DataFrame:
+    """The frame with both hashes of the named columns. `integers` are decimals that arrive as whole numbers of any length."""
     types = {f.name: f.dataType for f in frame.schema}
     ordered = sorted(names)
     # Whatever stands in several places is made once, in a step of its own: a decimal's number, and what both hashes are of. Spark would work it out for each
     # of them, in methods so long that the JVM compiles none.
     numbers = {n: f"__number{i}" for i, n in enumerate(ordered) if _is_decimal(types[n]) and n not in integers}
-    values = [part for n in ordered for part in alternatives(quoted(n), types[n], integer=n in integers, number=numbers.get(n, ""), many=many)]
+    values = [part for n in ordered for part in alternatives(quoted(n), types[n], integer=n in integers, number=numbers.get(n, ""))]
     values += _nulls(ordered, types)
     made = frame.selectExpr("*", *[f"CAST({quoted(n)} AS DOUBLE) AS {number}" for n, number in numbers.items()])
     parts = {text: f"__part{i}" for i, text in enumerate(dict.fromkeys(values)) if text[-1] == ")" or " " in text.strip("`")}
@@ -70,14 +67,15 @@ def is_null(value: str, kind: DataType) -> str:
     return f"{value} IS NULL"
 
 
-def alternatives(value: str, kind: DataType, *, integer: bool = False, number: str = "", many: bool = False) -> list[str]:
+def alternatives(value: str, kind: DataType, *, integer: bool = False, number: str = "") -> list[str]:
     """Expressions of which at most one is not NULL (a timestamp adds its mark). `number` is a decimal as DOUBLE, where it stands ready."""
     from pyspark.sql import types as t
 
     if isinstance(kind, (t.StringType, t.BooleanType)):
         return [value]
     if isinstance(kind, t.DateType):
-        return [_looked_up(value) if many else _date(value)]
+        text = f"concat(get(split('{YEARS}', ','), year({value}) - {FIRST_YEAR}), get(split('{DAYS}', ','), month({value}) * 31 + day({value}) - 32))"
+        return [f"coalesce({text}, CAST({value} AS STRING))"]
     if isinstance(kind, t.NullType):
         return ["CAST(NULL AS STRING)"]
     if isinstance(kind, t.IntegralType):
@@ -95,24 +93,6 @@ def alternatives(value: str, kind: DataType, *, integer: bool = False, number: s
     if isinstance(kind, (t.StructType, t.ArrayType, t.MapType)):
         return [f"if({value} IS NULL, NULL, concat('\\u0000', {_canonical(value, kind, 0)}))"]
     return [f"CAST({value} AS STRING)"]
-
-
-def _date(value: str) -> str:
-    """A date's text; a quarter of what the cast takes."""
-    digits = f"CAST(year({value}) * 10000 + month({value}) * 100 + day({value}) AS STRING)"
-    text = f"concat_ws('-', substr({digits}, 1, 4), substr({digits}, 5, 2), substr({digits}, 7, 2))"
-    return f"CASE WHEN {value} >= DATE'1000-01-01' AND {value} <= DATE'9999-12-31' THEN {text} ELSE CAST({value} AS STRING) END"
-
-
-def _looked_up(value: str) -> str:
-    """A date's text out of a list, where making it would take longer than all else that is done with a row."""
-    return f"coalesce(get(split('{_days()}', ','), unix_date({value}) - {(DAYS[0] - date(1970, 1, 1)).days}), {_date(value)})"
-
-
-@cache
-def _days() -> str:
-    first, end = DAYS
-    return ",".join(str(first + timedelta(n)) for n in range((end - first).days))
 
 
 def _double(value: str, finite: str = "") -> list[str]:

@@ -209,7 +209,7 @@ class Job:
         return self.hashed(self.plain)
 
     def hashed(self, rows: DataFrame) -> DataFrame:
-        return with_hashes(rows, self.names, self.integers, many=not self.small)
+        return with_hashes(rows, self.names, self.integers)
 
     @property
     def extras(self) -> list[tuple[str, str]]:
