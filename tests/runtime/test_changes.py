@@ -122,6 +122,29 @@ def test_versions_that_were_not_delivered_go_out_whole_and_in_order(spark: Any, 
         assert (version, state, sent) == (version, state, VERSIONS[version][state in ("untried", "refused", "rejected", "unknown")])
 
 
+#: What becomes of a row whose table or partition is replaced.
+FATES = {"gone": [], "same": [("insert", "mid")], "other": [("insert", "new")]}
+
+
+@pytest.mark.parametrize("kind", ["table", "partition"])
+def test_replaced_rows_are_deleted_where_they_may_have_arrived_and_come_anew(spark: Any, tmp_path: Path, kind: str) -> None:
+    lake = Lake(spark, tmp_path, kind)
+    cases = list(product(FATES, STATES))
+    lake.insert(*[(" ".join(case), "mid") for case in cases])
+    mark = lake.version
+    chunks = [WaitingChunk(7 + i, chunk.url, np.array([STATES[k.split()[1]] for k in read_chunk(chunk.url, None).column("id").to_pylist()], dtype=np.uint8))
+              for i, chunk in enumerate(lake.stage(None).chunks)]
+    lake.overwrite(*[(" ".join(case), said[0][1]) for case in cases for said in [FATES[case[0]]] if said])
+    staged = lake.stage(mark, *chunks)
+    found, behind = lines(staged), lines(staged, waits=True)
+    for fate, state in cases:
+        key, gone = f"{fate} {state}", [("delete", "mid")]
+        sent, waits = ([(what, n) for what, k, n in part if k == key] for part in (found, behind))
+        arrived = state in ("done", "superseded", "unknown")
+        assert (key, sent, waits) == (key, gone * arrived + FATES[fate], gone * (state == "blocked"))
+    assert [what for what, _, _ in found] == sorted(what for what, _, _ in found)        # deletes first
+
+
 def test_a_pair_has_the_newest_row_id_on_both_sides(spark: Any, tmp_path: Path) -> None:
     lake = Lake(spark, tmp_path, "merge")
     lake.insert(("a", "old"))
