@@ -55,6 +55,24 @@ def stub_broker() -> Iterator[Any]:
 
 
 @pytest.fixture(autouse=True)
+def duckdb_of_its_own(request: pytest.FixtureRequest) -> None:
+    """The conformance suite asks DuckDB's shared connection, and may leave a result open there."""
+    if request.path.is_relative_to(CONFORMANCE):
+        import duckdb
+
+        duckdb.set_default_connection(duckdb.connect())
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_records_left() -> Iterator[None]:
+    """Ids begin anew where a file's tests are rolled back or empty the tables: whatever follows must not meet their record files."""
+    yield
+    from django.conf import settings
+
+    shutil.rmtree(settings.ONDATRA.data_dir / "store" / "sync_tracking_datasets", ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
 def no_worker_left(request: pytest.FixtureRequest) -> Iterator[None]:
     """The row of this process is gone with a test's transaction; who believes in it later cannot begin a run."""
     yield
