@@ -119,15 +119,17 @@ class Line:
             self._idle.append(same[1])
         elif model.sink:
             self._sync(model)
-        elif self._same(model) or self.ledger.claim(model):
+        elif same := self._same(model):
+            self._ended(model, None, same[1], None)
+        elif self.ledger.claim(model):
             self._start(model, None)
         else:
             return False
         return True
 
-    def _same(self, model: Model) -> tuple[Remembered, Result] | None:
-        """What is known of a model whose result cannot have changed."""
-        known, print_ = self.ledger.remembered(model.name), self._print(model)
+    def _same(self, model: Model, print_: str | None = None) -> tuple[Remembered, Result] | None:
+        """What is known of a model whose result cannot have changed; `print_` is its fingerprint, where that is known."""
+        known, print_ = self.ledger.remembered(model.name), self._print(model) if print_ is None else print_
         if self.rebuild or known is None or known.version is None or not print_ or known.fingerprint != print_:
             return None
         return known, Result(model, "unchanged", known.rows, version=known.version, own_from=known.version, fingerprint=print_, columns=known.columns,
@@ -151,14 +153,14 @@ class Line:
         """Hands the model to a builder, unless there is nothing to build or to stage."""
         try:
             asked = work and (work.confirmed_deletes is not None or work.fresh)
-            same = None if asked else self._same(model)
+            print_ = self._print(model)         # before the files are read
+            same = None if asked else self._same(model, print_)
             if work:
                 self.ledger.step(work, "build")
             for name in (model.name, *self.project.inputs[model.name]):
                 self.ledger.table_url(name)     # known from here on without the database
             building = Building(
-                self.project, self.ledger, model, work, self.ledger.remembered(model.name),
-                self._print(model),             # before the files are read
+                self.project, self.ledger, model, work, self.ledger.remembered(model.name), print_,
                 {i: self.results[i] for i in self.project.inputs[model.name]}, same[1] if same else None)
         except Exception as error:
             self._failed(model, work, error)
