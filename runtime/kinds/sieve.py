@@ -18,7 +18,7 @@ from runtime.lake import H1, H2, KEY, ROWID, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Row
 
 #: Changed rows above which a join costs less.
 MOST_CHANGED = 500_000
@@ -45,16 +45,8 @@ def find(job: Job) -> Found | None:
     if not _is_worth_it(job) or job.seen is None:
         return None
     with filters.room(max(int(job.note["source"][0]), numbers(job.seen)[0])) as room:
-        return _found_at_last(job, job.seen) if room else None
-
-
-def _found_at_last(job: Job, seen: Mapping[str, Any]) -> Found | None:
-    job.filter = job.note.get("filter")
-    found = _found(job, seen)
-    if found is None and job.filter and job.filter["added"]:
-        filters.make(job, int(job.note["source"][0]))       # rows that became again what they once were are in the old one
-        found = _found(job, seen)
-    return found
+        job.filter = job.note.get("filter")
+        return _found(job, job.seen) if room else None
 
 
 def _found(job: Job, seen: Mapping[str, Any]) -> Found | None:
@@ -63,21 +55,28 @@ def _found(job: Job, seen: Mapping[str, Any]) -> Found | None:
 
     before, source = [int(n) for n in job.note["source"]], numbers(seen)
     new = job.keep(filters.unknown(job, job.source, before[0]))
-    added, keys = _digest_of(new, F.count_distinct(KEY))
-    if added[0] > MOST_CHANGED or keys < added[0]:          # a row without a key, or two with one
+    told = _told(new, F.count_distinct(KEY).alias("keys"))
+    added = numbers(told)
+    if added[0] > MOST_CHANGED or told["keys"] < added[0]:  # a row without a key, or two with one
         return None
     old = job.keep(_placed(job).join(broadcast(new.select(KEY), added[0]), KEY, "left_semi"))
-    (replaced, _), gone, deleted = _digest_of(old), None, 0
+    replaced, gone, deleted = numbers(_told(old)), None, 0
     if _sum(before, replaced, added) != source:
-        if job.filter and job.filter["added"] and before[0] - replaced[0] + added[0] == source[0]:
-            return None
+        stale = bool(job.filter and job.filter["added"])    # rows that became again what they once were would be in it
+        if stale and before[0] - replaced[0] + added[0] == source[0]:
+            return _found_anew(job, seen)
         gone = job.keep(_gone(job, old, source[0]))
-        (lost, _), (whole, _) = _digest_of(gone), _digest_of(job.target(H1, H2))      # rows that went before this and were kept are gone, too
+        lost, whole = numbers(_told(gone)), numbers(_told(job.target(H1, H2)))    # rows that went before this and were kept are gone, too
         if _sum(_sum(whole, replaced, added), lost, NOTHING) != source:
-            return None
+            return _found_anew(job, seen) if stale else None
         deleted = lost[0] if job.model.on_missing == "delete" else 0
     counts = Counts(source[0], source[0] - added[0], 0, added[0], deleted, digest(seen, "d"), "", tuple(source))
     return Found(counts, new, old, gone if deleted else None, replaced[0], added[0] - replaced[0])
+
+
+def _found_anew(job: Job, seen: Mapping[str, Any]) -> Found | None:
+    filters.make(job, int(job.note["source"][0]))
+    return _found(job, seen)
 
 
 def _is_worth_it(job: Job) -> bool:
@@ -87,11 +86,11 @@ def _is_worth_it(job: Job) -> bool:
     return not job.small and same and few and not note.get("invalid") and 0 < (note.get("source") or NOTHING)[0] <= filters.MOST_ROWS
 
 
-def _digest_of(rows: DataFrame, *more: SparkColumn) -> tuple[list[int], int]:
-    """The digest of these rows, and the sum of what else is asked for."""
-    row = rows.agg(*row_digests(), *(column.alias(f"more{i}") for i, column in enumerate(more))).head()
+def _told(rows: DataFrame, *more: SparkColumn) -> Row:
+    """The digest of these rows, and what else is asked for."""
+    row = rows.agg(*row_digests(), *more).head()
     assert row is not None
-    return numbers(row), sum(int(row[f"more{i}"]) for i in range(len(more)))
+    return row
 
 
 def _sum(rows: list[int], less: list[int], more: list[int]) -> list[int]:
