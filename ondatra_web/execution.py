@@ -258,7 +258,7 @@ def _ending(run: Run) -> tuple[Run, Sync, bool] | None:
         run = Run.objects.select_for_update(of=("self",)).select_related("owner").get(pk=run.pk)
         if run.status not in (Run.Status.WORKING, Run.Status.CANCELING) or outbox.open_deliveries(run).exists():
             return None
-        if run.owner is not None and not workers.is_me(run.owner) and not workers.is_dead(run.owner):
+        if workers.is_anothers(run.owner):
             return None
         run.owner, run.lease = me, run.lease + 1
         run.save(update_fields=["owner", "lease"])

@@ -70,7 +70,7 @@ def _claim(organization: Organization) -> None:
     with transaction.atomic():
         SyncLog.objects.get_or_create(organization=organization)
         row = SyncLog.objects.select_for_update(of=("self",)).select_related("owner").get(organization=organization)
-        if row.owner is not None and row.owner.pk != me.pk and not workers.is_dead(row.owner):
+        if workers.is_anothers(row.owner):
             raise ConfigError(f"the sync log of organization {organization.pk} is being written by {row.owner}: wait for it")
         SyncLog.objects.filter(pk=row.pk).update(owner=me)
 

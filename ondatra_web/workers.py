@@ -51,6 +51,11 @@ def is_dead(worker: Worker | None) -> bool:
     return not is_me(worker) and (_lock_is_free(worker) or _is_silent(worker))
 
 
+def is_anothers(worker: Worker | None) -> bool:
+    """Whether what that process had claimed is held by a living one other than this."""
+    return worker is not None and not is_me(worker) and not is_dead(worker)
+
+
 def _is_silent(worker: Worker) -> bool:
     """Whether its heartbeat stands still: the process was stopped, or its machine is gone.
 

@@ -2,17 +2,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from runtime.connections import Connection
 from runtime.errors import said_by_spark
+from runtime.lake import quoted
 from runtime.model import Column
 from runtime.outside import open_table
 from runtime.sql import SqlProblems, Translated
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
 NAMES = {"tinyint": "TINYINT", "smallint": "SMALLINT", "int": "INTEGER", "bigint": "BIGINT", "float": "FLOAT", "double": "DOUBLE", "boolean": "BOOLEAN",
@@ -23,6 +24,11 @@ def columns_of(schema: StructType) -> tuple[Column, ...]:
     """The columns with the names that DuckDB gives to the same types."""
     return tuple(Column(f.name, duckdb_type(f.dataType), "STRING" if f.dataType.simpleString() == "void" else f.dataType.simpleString().upper())
                  for f in schema.fields)
+
+
+def empty(spark: SparkSession, columns: Iterable[Column]) -> DataFrame:
+    """No rows of these columns."""
+    return spark.createDataFrame([], ", ".join(f"{quoted(c.name)} {c.spark_type}" for c in columns))
 
 
 def duckdb_type(kind: DataType) -> str:
@@ -58,8 +64,7 @@ class WithSpark:
             return None
         views = {t.replace(".", "__"): known[t] for t in translated.tables} | {f.view: f.columns for f in translated.files}
         for view, columns in views.items():
-            fields = ", ".join(f"`{c.name.replace('`', '``')}` {c.spark_type}" for c in columns)
-            self.spark.createDataFrame([], fields).createOrReplaceTempView(view)
+            empty(self.spark, columns).createOrReplaceTempView(view)
         try:
             return columns_of(self.spark.sql(translated.spark_sql).schema)
         except PySparkException as error:

@@ -105,6 +105,7 @@ class Building:
 
     def _build(self, spark: SparkSession) -> Result:
         from runtime import kinds
+        from runtime.analyse import empty
         from runtime.lake import LakeTable
 
         model, work, known, translated = self.model, self.work, self.known, self.project.translated[self.model.name]
@@ -112,7 +113,7 @@ class Building:
         if known and columns != known.columns and [c.name for c in columns] == [c.name for c in known.columns] and frame.isEmpty():
             # a file without rows tells no types: what was delivered keeps its own, so that its deletes carry its values
             columns = known.columns
-            frame = spark.createDataFrame([], ", ".join(f"`{c.name.replace('`', '``')}` {c.spark_type}" for c in columns))
+            frame = empty(spark, columns)
         frame = stored(frame, columns)
         self.lake.writable(model, spark)
         table = LakeTable(self.lake.table_url(model.name))

@@ -109,7 +109,7 @@ class _Delivery(Sending):
         mine = whole[self.claim.selected]
         bad = np.isin(self.answers.worst_of_units(self.starts), (codes.ERROR, codes.UNKNOWN))
         mine[bad & (mine < 255)] += 1
-        for i in np.flatnonzero(bad & (mine >= limit) & np.isin(self.answers.codes, (codes.ERROR, codes.UNKNOWN))):
+        for i in np.flatnonzero(bad & (mine >= limit) & self.answers.failed(np.arange(self.n))):
             self.answers.codes[i] = codes.REJECT
             self.answers.messages[int(i)] = f"gave up after {limit} runs: {self.answers.messages.get(int(i), '')}"
         whole[self.claim.selected] = mine
@@ -137,7 +137,7 @@ class _Delivery(Sending):
         record = self.table.column("__ondatra_record").to_numpy(zero_copy_only=False).astype(bool)
         tally = {code: int((self.answers.codes[record] == code).sum()) for code in codes.SEVERITY}
         lost = int((self.in_flight & record & (self.answers.codes == codes.NO_ANSWER)).sum())
-        companions = np.isin(self.answers.codes[~record], (codes.ERROR, codes.UNKNOWN))
+        companions = self.answers.failed(np.flatnonzero(~record))
         return RecordCounts(succeeded=tally["k"] + tally["w"], warned=tally["w"], rejected=tally["r"],
                             retrying=tally["e"] + tally["u"] + tally["j"] + lost, not_tried=tally["-"] - lost, companions_due=int(companions.sum()))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from runtime.kinds import commit, filters, groups, limits, sieve
 from runtime.kinds.base import Built, Counts, Job
 from runtime.kinds.groups import LINES, N, S, X, Y
-from runtime.lake import H1, H2, KEY, ROWID
+from runtime.lake import H1, H2, KEY, ROWID, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -108,4 +108,4 @@ def _commit(job: Job, found: sieve.Found) -> Built:
 def _merge(job: Job, changes: DataFrame, counts: Counts, inserted: int) -> None:
     rows = job.chosen(changes.filter("__do <> 'D'"), counts.changed, KEY) if counts.changed else None
     gone = changes.filter("__do = 'D'") if counts.deleted else None
-    job.merge(job.both(rows, gone), counts.changed + counts.deleted, {c: f"s.`{c.replace('`', '``')}`" for c in job.columns}, inserts=inserted > 0)
+    job.merge(job.both(rows, gone), counts.changed + counts.deleted, {c: f"s.{quoted(c)}" for c in job.columns}, inserts=inserted > 0)
