@@ -4,13 +4,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+from _product import workspace
+
 SERVER = """
 import asyncio, re, sys
 
@@ -71,31 +71,17 @@ def served(delay: float = 0.0) -> Iterator[str]:
         process.wait()
 
 
-def set_up(folder: Path | None = None) -> Path:
-    """Django on a data folder of its own; that folder."""
-    folder = folder or Path(tempfile.mkdtemp(prefix="bench-delivery-"))
-    os.environ |= {"ONDATRA_DATA_DIR": str(folder / "data"), "DJANGO_SETTINGS_MODULE": "ondatra_web.settings"}
-    sys.path.insert(0, str(ROOT))
-    import django
-    from django.core.management import call_command
-
-    django.setup()
-    call_command("migrate", verbosity=0)
-    return folder
-
-
 def project(folder: Path, rows: int, url: str, push: str, *, slug: str = "bench", **settings: Any) -> None:
     """A workspace whose sync sends so many rows through `push`; `settings` are those of the API dict's push."""
     import pyarrow as pa
     import pyarrow.parquet as pq
-    from django.core.management import call_command
 
     for name in ("models/sync", "lib"):
         (folder / slug / name).mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.table({"i": pa.array(range(rows), pa.int64())}), folder / slug / "rows.parquet")
     (folder / slug / "models/sync/out.sql").write_text(MODEL)
     (folder / slug / "lib/out.star").write_text(f"API = {({'base_url': url, 'api_calls': 'failures', 'push': settings})!r}\n{push}")
-    call_command("workspace", slug, "--project", str(folder / slug))
+    workspace(folder / slug, slug)
 
 
 def staged(slug: str = "bench") -> tuple[Any, Any]:

@@ -10,7 +10,8 @@ import threading
 import time
 from typing import Any
 
-from _delivery import bare_client, check, project, served, set_up, staged, staged_rows
+from _delivery import bare_client, check, project, served, staged, staged_rows
+from _product import install
 
 PUSH = """
 def push(rows):
@@ -62,7 +63,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--rows", type=int, default=20_000)
     told = parser.parse_args()
-    folder = set_up()
+    folder = install("api")
     with served() as url:
         project(folder, told.rows, url, PUSH, batch_size=100)
         mine, other = ours(told.rows), bare(url, told.rows)

@@ -16,7 +16,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from _delivery import bare_client, check, project, served, set_up, staged, staged_rows
+from _delivery import bare_client, check, project, served, staged, staged_rows
+from _product import in_folder, install
 
 PUSH = """
 def push(rows):
@@ -106,7 +107,7 @@ def worker(run_id: int) -> None:
     """One push worker: gets ready, waits for the word, delivers, says the most memory it took (MB)."""
     import resource
 
-    set_up(Path(os.environ["ONDATRA_DATA_DIR"]).parent)
+    in_folder(Path(os.environ["ONDATRA_DATA_DIR"]).parent)
     from ondatra_web import execution, jobs, workers
     from ondatra_web.models import Run
 
@@ -168,7 +169,7 @@ def main() -> None:
     told = parser.parse_args()
     if told.worker:
         return worker(told.worker)
-    folder = set_up()
+    folder = install("deliver")
     with served(told.delay) as url:
         project(folder, told.rows, url, PUSH, batch_size=told.batch, max_concurrent=told.workers)
         if told.workers > 1:

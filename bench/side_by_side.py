@@ -5,22 +5,21 @@ Each sync is a merge of a Parquet file of its own, of which 1 % changed since th
 from __future__ import annotations
 
 import dataclasses
-import os
 import shutil
 import sys
-import tempfile
 import time
 from pathlib import Path
 from statistics import median
 
-ROOT = Path(__file__).resolve().parent.parent
+from _product import NOTHING, install, workspace
+
 ROUNDS = 3
 
 
 def project(folder: Path, syncs: int) -> None:
     for name in ("models/sync", "lib"):
         (folder / name).mkdir(parents=True)
-    (folder / "lib/nothing.star").write_text('API = {"push": {"batch_mode": "atomic"}}\n\ndef push(rows):\n    return None\n')
+    (folder / "lib/nothing.star").write_text(NOTHING)
     for i in range(syncs):
         (folder / f"models/sync/s{i}.sql").write_text(
             f"-- @kind: merge\n-- @unique_key: id\n-- @sink: nothing\nSELECT id, name, n FROM read_parquet('rows{i}.parquet')\n")
@@ -35,29 +34,21 @@ def write(folder: Path, syncs: int, rows: int, round_: int) -> None:
 
 
 def main(syncs: int, rows: int, builds: int) -> None:
-    folder = Path(tempfile.mkdtemp(prefix="bench-side-by-side-"))
-    os.environ |= {"ONDATRA_DATA_DIR": str(folder / "data"), "DJANGO_SETTINGS_MODULE": "ondatra_web.settings"}
-    sys.path.insert(0, str(ROOT))
+    folder = install("side-by-side")
     project(folder / "project", syncs)
+    bench = workspace(folder / "project")
 
-    import django
-
-    django.setup()
     from django.conf import settings
-    from django.core.management import call_command
 
-    from ondatra_web import execution, projects
+    from ondatra_web import execution
     from runtime import spark
 
-    call_command("migrate", verbosity=0)
-    call_command("workspace", "bench", "--project", str(folder / "project"))
-    workspace = projects.workspace_of("bench")
     took: dict[int, list[float]] = {1: [], builds: []}
     for round_ in range(2 * ROUNDS + 2):        # the first builds all tables, the second warms the engine up
         write(folder / "project", syncs, rows, round_)
         most = (1, builds)[round_ % 2]
         settings.ONDATRA = dataclasses.replace(settings.ONDATRA, builds=most)
-        walk = execution.prepare(workspace)
+        walk = execution.prepare(bench)
         began = time.perf_counter()
         execution.run_line(walk, {}, trigger="command")
         wall = time.perf_counter() - began

@@ -4,23 +4,18 @@ The project is a small merge sync that was delivered once; the second run has no
 """
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-import tempfile
 import time
-from pathlib import Path
 from statistics import median
 
-ROOT = Path(__file__).resolve().parent.parent
+from _product import ROOT, install, workspace
+
 RUNS = 5
 
 
 def main() -> None:
-    folder = Path(tempfile.mkdtemp(prefix="bench-start-"))
-    os.environ |= {"ONDATRA_DATA_DIR": str(folder / "data"), "DJANGO_SETTINGS_MODULE": "ondatra_web.settings"}
-    sys.path.insert(0, str(ROOT))
-    project = folder / "project"
+    project = install("start") / "project"
     (project / "models/sync").mkdir(parents=True)
     (project / "lib").mkdir()
     (project / "rows.csv").write_text("id,n\n" + "".join(f"{i},{i}\n" for i in range(1000)))
@@ -30,17 +25,11 @@ def main() -> None:
         'API = {"push": {"batch_mode": "atomic", "batch_size": 1000}}\n\ndef push(rows):\n    return None\n')
     time.sleep(2.1)                 # a file modified under 2 s ago counts as changed
 
-    import django
+    bench = workspace(project)
 
-    django.setup()
-    from django.core.management import call_command
+    from ondatra_web import execution
 
-    from ondatra_web import execution, projects
-
-    call_command("migrate", verbosity=0)
-    call_command("workspace", "bench", "--project", str(project))
-    workspace = projects.workspace_of("bench")
-    execution.run_here(workspace, [], {})
+    execution.run_here(bench, [], {})
 
     def timed(action: object) -> float:
         began = time.perf_counter()
@@ -49,7 +38,7 @@ def main() -> None:
 
     cold = [timed(lambda: subprocess.run([sys.executable, "manage.py", "run", "--workspace", "bench", "--json"], cwd=ROOT, check=True,
                                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)) for _ in range(RUNS)]
-    warm = [timed(lambda: execution.run_here(workspace, [], {})) for _ in range(RUNS)]
+    warm = [timed(lambda: execution.run_here(bench, [], {})) for _ in range(RUNS)]
     print(f"start: ratio {median(cold) / median(warm):.2f} (ours {median(warm) * 1000:.0f} ms warm, other {median(cold) * 1000:.0f} ms new process)")
 
 

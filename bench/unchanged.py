@@ -11,19 +11,19 @@ import resource
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from statistics import median
 
-ROOT = Path(__file__).resolve().parent.parent
+from _product import NOTHING, ROOT, install, workspace
+
 RUNS = 5
 
 
 def project(folder: Path, models: int) -> None:
     for name in ("models/raw", "models/mart", "models/sync", "lib"):
         (folder / name).mkdir(parents=True)
-    (folder / "lib/nothing.star").write_text('API = {"push": {"batch_mode": "atomic"}}\n\ndef push(rows):\n    return None\n')
+    (folder / "lib/nothing.star").write_text(NOTHING)
     for i in range(models // 3):
         (folder / f"rows{i}.csv").write_text("id,n,seen\n1,a,2026-01-15\n")
         (folder / f"models/raw/r{i}.sql").write_text(f"SELECT id, n, seen FROM read_csv('rows{i}.csv')\n")
@@ -34,28 +34,19 @@ def project(folder: Path, models: int) -> None:
 
 
 def main(models: int) -> None:
-    folder = Path(tempfile.mkdtemp(prefix="bench-unchanged-"))
-    os.environ |= {"ONDATRA_DATA_DIR": str(folder / "data"), "DJANGO_SETTINGS_MODULE": "ondatra_web.settings"}
-    sys.path.insert(0, str(ROOT))
+    folder = install("unchanged")
     project(folder / "project", models)
+    bench = workspace(folder / "project")
 
-    import django
-
-    django.setup()
-    from django.core.management import call_command
-
-    from ondatra_web import execution, projects
+    from ondatra_web import execution
     from ondatra_web.models import ModelState, Sync
     from runtime import plan
 
-    call_command("migrate", verbosity=0)
-    call_command("workspace", "bench", "--project", str(folder / "project"))
-    workspace = projects.workspace_of("bench")
-    walk = execution.prepare(workspace)
+    walk = execution.prepare(bench)
     for name in walk.project.order:
         translated, model = walk.project.translated[name], walk.project.models[name]
         print_ = plan.fingerprint(model, translated, dict.fromkeys(walk.project.inputs[name], 1))
-        ModelState.objects.create(workspace=workspace, name=name, kind=model.kind, table_version=1, fingerprint=print_, rows=1,
+        ModelState.objects.create(workspace=bench, name=name, kind=model.kind, table_version=1, fingerprint=print_, rows=1,
                                   columns=[[c.name, c.duckdb_type, c.spark_type] for c in translated.columns or ()])
     Sync.objects.update(mark=1, source_rows=1)
     command = [sys.executable, "manage.py", "run", "--workspace", "bench", "--json"]

@@ -286,6 +286,7 @@ class Attached(Product):
         gateway = session().sparkContext._gateway.gateway_parameters
         return [sys.executable, str(Path(__file__).with_name("attached.py")), str(gateway.port), gateway.auth_token, name, *args], self.root
 
+
 @pytest.fixture(scope="session")
 def engine(request):
     """The suite's own, but for the folder and the database: in one process with the product's tests, Django has settings already."""
