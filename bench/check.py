@@ -53,7 +53,8 @@ def _told(took: list[tuple[float, float]]) -> str:
 
 def main(models: int) -> None:
     folder = Path(tempfile.mkdtemp(prefix="bench-check-"))
-    environment = {**os.environ, "ONDATRA_DATA_DIR": str(folder / "data"), "JAVA_HOME": "/nowhere"}
+    environment = {**os.environ, "ONDATRA_DATA_DIR": str(folder / "data"), "JAVA_HOME": "/nowhere", "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)            # an install keeps what Python compiled
     project(folder / "project", models)
 
     def manage(*words: str) -> tuple[float, float]:

@@ -9,6 +9,7 @@ import io
 import re
 import tokenize
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
@@ -17,6 +18,8 @@ from runtime.errors import Problem, ProjectError
 BatchMode = Literal["sync", "atomic", "async"]
 ApiCalls = Literal["all", "failures", "off"]
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+#: A dict on one line, or up to the first bracket that begins a line.
+_PLAIN = re.compile(r"[ \t]*\{(?:[^\n]*|.*?\n)\}[ \t]*$", re.MULTILINE | re.DOTALL)
 #: Parameters of push() and poll() that are no arguments of `@sink`.
 PUSH_PARAMETERS = ("rows", "batch_number", "kind", "key_columns", "columns", "run_id", "attempt")
 POLL_PARAMETERS = ("job_ref", "rows", "key_columns")
@@ -292,6 +295,11 @@ def find_api(text: str, *, file: str) -> tuple[object, int]:
 
 def _expression(text: str) -> str:
     """The text up to the end of the first statement; brackets may span lines."""
+    plain = _PLAIN.match(text)                  # nearly all: the tokenizer takes longer to load than to read them
+    if plain is not None:
+        with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            ast.literal_eval(plain[0].strip())
+            return plain[0]
     lines = text.splitlines(keepends=True)
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):

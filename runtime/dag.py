@@ -35,6 +35,17 @@ def order(inputs: Mapping[str, Iterable[str]]) -> tuple[list[str], list[list[str
     return found, cycles
 
 
+def levels(order: Iterable[str], inputs: Mapping[str, Iterable[str]]) -> list[list[str]]:
+    """These names, inputs first, in groups of which each needs only what stands in groups before it."""
+    depth: dict[str, int] = {}
+    found: list[list[str]] = []
+    for name in order:
+        depth[name] = max((depth[other] + 1 for other in inputs[name] if other in depth), default=0)
+        found += [[]] if depth[name] == len(found) else []
+        found[depth[name]].append(name)
+    return found
+
+
 def upstream(names: Iterable[str], inputs: Mapping[str, Iterable[str]]) -> set[str]:
     """These names and everything that they need."""
     needed: set[str] = set()

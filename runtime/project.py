@@ -14,7 +14,7 @@ from runtime.errors import BuildError, ConfigError, Problem, ProjectError
 from runtime.model import Column, Model
 from runtime.push import check_push
 from runtime.secrets import Secrets
-from runtime.sql import SqlProblems, TableRef, Translated, read_ahead, references, remembering, translate
+from runtime.sql import SqlProblems, TableRef, Translated, read_ahead, references, remembering, translate, translate_ahead
 
 RESERVED = ("__ondatra_", "_content_hash")
 #: The type itself, also within lists and structs; not a field that has this name.
@@ -94,9 +94,8 @@ def check_project(folder: Path, *, secrets: Secrets, allow_paths: Sequence[Path]
         model = check.models[cycle[0]]
         check.wrong(model, model.sql_line, f"models read each other in a circle: {' -> '.join(cycle)}")
         check.broken.update(cycle)
-    for name in order:
-        if name in needed:
-            _check_sql(check, check.models[name])
+    for names_of_level in dag.levels([n for n in order if n in needed], check.inputs):
+        _check_level(check, [check.models[name] for name in names_of_level])
     for name in sorted(needed):
         _check_sink(check, check.models[name])
     files = {check.models[n].file for n in needed} | {f"lib/{s.function}.star" for n in needed if (s := check.models[n].sink)}
@@ -208,15 +207,24 @@ def _sql_problems(check: _Check, model: Model, error: SqlProblems) -> None:
 
 # SQL and columns
 
-def _check_sql(check: _Check, model: Model) -> None:
-    inputs = check.inputs[model.name]
-    if not _find_outside(check, model) or model.name in check.broken or any(i in check.broken or i not in check.columns for i in inputs):
-        check.broken.add(model.name)
-        return
-    tables = [*inputs, *(ref.name for ref in check.outside.get(model.name, ()))]
+def _check_level(check: _Check, models: Sequence[Model]) -> None:
+    """Checks models of which none reads another."""
+    ready = []
+    for model in models:
+        inputs = check.inputs[model.name]
+        if not _find_outside(check, model) or model.name in check.broken or any(i in check.broken or i not in check.columns for i in inputs):
+            check.broken.add(model.name)
+        else:
+            names = [*inputs, *(ref.name for ref in check.outside.get(model.name, ()))]
+            ready.append((model, {name: check.columns[name] for name in names}))
+    translate_ahead([(model.sql, model.dialect, tables) for model, tables in ready], project_dir=check.folder, allow_paths=check.allow_paths)
+    for model, tables in ready:
+        _check_sql(check, model, tables)
+
+
+def _check_sql(check: _Check, model: Model, tables: Mapping[str, tuple[Column, ...]]) -> None:
     try:
-        translated = translate(model.sql, dialect=model.dialect, tables={t: check.columns[t] for t in tables},
-                               project_dir=check.folder, allow_paths=check.allow_paths)
+        translated = translate(model.sql, dialect=model.dialect, tables=tables, project_dir=check.folder, allow_paths=check.allow_paths)
         check.translated[model.name] = translated
         columns = translated.columns
         if check.analyse is not None and (columns is None or check.analyse.deep):

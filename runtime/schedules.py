@@ -4,8 +4,6 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
-from croniter import CroniterError, croniter
-
 from runtime.errors import ConfigError
 
 UNITS = {"m": 60, "h": 3600, "d": 86400}
@@ -22,6 +20,8 @@ def next_time(text: str, after: datetime) -> datetime:
     if every and int(every[1]):
         seconds = int(every[1]) * UNITS[every[2].lower()]
         return datetime.fromtimestamp((int(after.timestamp()) // seconds + 1) * seconds, UTC)
+    from croniter import CroniterError, croniter  # of the commands, most ask for no time
+
     if every or len(text.split()) != 5 or not croniter.is_valid(text):
         raise ConfigError(f"cron text of five fields such as '0 6 * * *', or 'every 15m' (m, h, d) is expected; found {text!r}")
     try:

@@ -31,6 +31,10 @@ BUILTINS = "<built-in>"
 _local = threading.local()
 
 
+#: A def's head in which only parameters stand between the parentheses.
+_HEAD = re.compile(r"""[^()\[\]{}"'#:\\]*\([^()\[\]{}"'#:\\]*\)[ \t]*:""")
+
+
 class StarlarkFailure(OndatraError):
     """A call that ended in an error. `failed` when the function said so itself by fail()."""
 
@@ -211,6 +215,9 @@ def signatures(text: str) -> dict[str, dict[str, bool]]:
 
 def _until_body(text: str) -> str:
     """A def's head, up to its colon."""
+    plain = _HEAD.match(text)
+    if plain:
+        return plain[0]
     depth = 0
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):

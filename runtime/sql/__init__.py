@@ -15,7 +15,7 @@ from .kept import remembering
 from .model import FileRead, SqlProblems, TableRef, Translated
 from .places import Place
 
-__all__ = ["FileRead", "SqlProblems", "TableRef", "Translated", "read_ahead", "references", "remembering", "translate"]
+__all__ = ["FileRead", "SqlProblems", "TableRef", "Translated", "read_ahead", "references", "remembering", "translate", "translate_ahead"]
 
 
 @lru_cache(2000)
@@ -46,6 +46,21 @@ def read_ahead(models: Iterable[tuple[str, str]]) -> None:
         from . import translation
 
         translation.read_ahead([sql for sql, _ in unknown])
+
+
+def translate_ahead(
+    models: Sequence[tuple[str, str, Mapping[str, tuple[Column, ...]]]], *, project_dir: str | Path, allow_paths: Sequence[str | Path] = ()
+) -> None:
+    """Makes `translate` cheaper for these (SQL, dialect, tables that it reads), none of which reads another: what is remembered is
+    looked up at once, and the columns of the rest are asked for together."""
+    place = Place(Path(project_dir), tuple(Path(p) for p in allow_paths))
+    memory = kept.current()
+    unknown = memory.look_further(models, place) if memory else range(len(models))
+    asked = [(sql, tables) for sql, dialect, tables in (models[at] for at in unknown) if dialect == "duckdb"]
+    if asked:
+        from . import translation
+
+        translation.describe_ahead(asked, place)
 
 
 def translate(

@@ -102,16 +102,11 @@ def is_path(name: str) -> bool:
 
 def reads(nodes: list[Node]) -> list[Node]:
     """The FROM items that read files."""
-    found = []
-    for item in nodes:
-        if (
-            item.get("type") == "TABLE_FUNCTION"
-            and item["function"]["function_name"] in FORMATS
-            or item.get("type") == "BASE_TABLE"
-            and len(item["qualified_name"]["path"]) == 1
-            and is_path(item["table_name"])
-        ):
-            found.append(item)
+    found = [
+        item for item in nodes if item.get("type") in ("TABLE_FUNCTION", "BASE_TABLE") and (
+            item["function"]["function_name"] in FORMATS if item["type"] == "TABLE_FUNCTION"
+            else len(item["qualified_name"]["path"]) == 1 and is_path(item["table_name"]))
+    ]
     return sorted(found, key=lambda n: n["query_location"])
 
 

@@ -8,8 +8,10 @@ import json
 import re
 import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
+from itertools import islice
 from typing import Any
 
 import duckdb
@@ -18,14 +20,17 @@ import orjson
 from runtime.model import Column
 
 from . import types
+from .bunches import FORM, Described, Renamed, described, is_renamed, plain_ctes, side_by_side, together
+from .bunches import Node as Node
 from .model import SqlProblems
 from .types import Type
 
-Node = dict[str, Any]
 NOWHERE = 18446744073709551615
-_PLACE = re.compile(r'("query_location(?:_length)?":)\s*\d+')
+_PLACE = re.compile(r'(?:(?<="query_location":)|(?<="query_location_length":)) ?\d+')
 #: Characters of one line of a message.
 LONGEST = 300
+#: Statements that are described by one question: many are cheaper than one, and more than these are not.
+BUNCH = 10
 lock = threading.RLock()
 
 
@@ -63,16 +68,19 @@ def one_line(message: str) -> str:
 class Gate:
     def __init__(self) -> None:
         self.con = duckdb.connect(":memory:", config={"threads": 1, "autoinstall_known_extensions": "false", "autoload_known_extensions": "false"})
-        # nothing is computed here that an optimizer would make quicker
-        self.con.execute("PRAGMA disable_optimizer")
-        self.con.execute("SET TimeZone = 'UTC'; SET python_enable_replacements = false; SET max_expression_depth = 2000; CREATE SCHEMA __files")
+        self.other = self.con.cursor()              # for the second of two questions at the same time
+        for con in (self.con, self.other):          # nothing is computed here that an optimizer would make quicker
+            con.execute("PRAGMA disable_optimizer; SET TimeZone = 'UTC'; SET python_enable_replacements = false; SET max_expression_depth = 2000")
+        self.con.execute("CREATE SCHEMA __files")
         self._tables: dict[str, tuple[Column, ...]] = {}
         self._schemas = {"main", "__files"}
         self._described: dict[str, list[tuple[str, Type]]] = {}
         self._types: dict[str, list[tuple[str, Type]]] = {}
+        self.forms: dict[tuple[str, ...], Type] = {}        # see Scope.form
         self._values: dict[str, tuple[Any, ...]] = {}
         self._parsed: dict[str, Node] = {}
         self._ahead: dict[str, str] = {}            # what DuckDB said of texts that nobody asked for yet
+        self._told: dict[str, tuple[Node, Described]] = {}
         self._nodes: dict[str, list[Node]] = {}
         rows = self.con.execute("SELECT function_name, function_type, stability FROM duckdb_functions()").fetchall()
         self.aggregates = {n for n, t, _ in rows if t == "aggregate"} | {"json_group_array", "json_group_object", "json_group_structure", "count_star"}
@@ -101,10 +109,10 @@ class Gate:
         return self._nodes[sql]
 
     def read_ahead(self, texts: Sequence[str]) -> None:
-        """Has all these parsed by one question; what is wrong with one is said when it is asked for."""
-        with suppress(GateError):
-            answers = self.run("SELECT json_serialize_sql(unnest(?::VARCHAR[]))", list(texts))
-            self._ahead = {text: answer for text, (answer,) in zip(texts, answers, strict=True)}
+        """Has all these parsed by two questions at the same time; what is wrong with one is said when it is asked for."""
+        halves = list(texts[::2]), list(texts[1::2])
+        for half, answers in zip(halves, self._at_once(["SELECT json_serialize_sql(unnest(?::VARCHAR[]))"] * 2, halves), strict=True):
+            self._ahead |= {text: answer for text, (answer,) in zip(half, answers, strict=bool(answers))}
 
     def _parse(self, sql: str) -> Node:
         answer = _read(self._ahead.pop(sql, "") or self.run("SELECT json_serialize_sql(?::VARCHAR)", sql)[0][0])
@@ -132,23 +140,48 @@ class Gate:
     def columns(self, node: Node) -> list[tuple[str, Type]]:
         """Names and types of a query node's columns."""
         found = self._columns(node)
-        names = {name.lower() for name, _ in found}
-        # of two equal names the second one has a number at its end here
-        return self.describe(self.text(node)) if any(re.sub(r"_\d+$", "", n) in names for n in names if n[-1:].isdigit()) else found
+        return self.describe(self.text(node)) if is_renamed([name for name, _ in found]) else found
 
-    def with_ctes(self, sql: str) -> tuple[list[tuple[str, Type]], dict[int, list[tuple[str, Type]]]]:
+    def with_ctes(self, sql: str) -> Described:
         """The columns of a statement, and by id() those of the queries in its WITH: all told by one question where that is possible."""
         node = self.parse(sql)["node"]
-        entries = [e for e in node["cte_map"]["map"] if not e["value"].get("aliases") and e["value"]["query_node"]["type"] != "RECURSIVE_CTE_NODE"]
-        if entries:
-            try:
-                rows = self.run(f"DESCRIBE SELECT * FROM {_executed(_written(_side_by_side(node, entries)))}")
-            except GateError:
-                pass                            # the statement alone says what is wrong, if anything is
-            else:
-                whole, *ctes = [list(zip(t.fields, t.args, strict=True)) for t in (types.parse(row[1]) for row in rows)]
-                return whole, {id(e["value"]["query_node"]): found for e, found in zip(entries, ctes, strict=True)}
+        told = self._told.pop(sql, None)
+        if told and told[0] is node:
+            return told[1]
+        entries = plain_ctes(node)
+        with suppress(GateError, Renamed):      # the statement alone says what is wrong, if anything is
+            if entries:
+                rows = self.run(f"DESCRIBE SELECT * FROM {_executed(_written(side_by_side(_form(), node, entries)))}")
+                return described(entries, [row[1] for row in rows])
         return self.describe(sql), {}
+
+    def describe_ahead(self, texts: Sequence[str]) -> None:
+        """Has `with_ctes` of all these answered by few questions over two connections; what is wrong with one is said when it is asked for."""
+        size = min(BUNCH, -(-len(texts) // 2))
+        bunches = [[_Asked(sql, self.parse(sql)["node"]) for sql in texts[at:at + size]] for at in range(0, len(texts), size)]
+        questions = [_written(together(_form(), [side_by_side(_form(), a.node, a.entries) for a in bunch])) for bunch in bunches]
+        answers = self._at_once([f"DESCRIBE SELECT * FROM {_executed(question)}" for question in questions])
+        self._told = {}
+        for bunch, rows in zip(bunches, answers, strict=True):
+            left = iter(rows)
+            for asked in bunch if rows else ():
+                with suppress(Renamed):
+                    self._told[asked.sql] = asked.node, described(asked.entries, [row[1] for row in islice(left, len(asked.entries) + 1)])
+
+    def _at_once(self, questions: Sequence[str], *args: Sequence[Any]) -> list[list[tuple[Any, ...]]]:
+        """The answers, asked over two connections at the same time; none for what is wrong."""
+        def ask(con: duckdb.DuckDBPyConnection, start: int) -> list[list[tuple[Any, ...]]]:
+            out = []
+            for question, *values in list(zip(questions, *args, strict=True))[start::2]:
+                try:
+                    out.append(con.execute(question, values).fetchall())
+                except duckdb.Error:
+                    out.append([])
+            return out
+        with ThreadPoolExecutor(1) as thread:
+            others = thread.submit(ask, self.other, 1)
+            mine = ask(self.con, 0)
+            return [(others.result() if at % 2 else mine)[at // 2] for at in range(len(questions))]
 
     def _columns(self, node: Node) -> list[tuple[str, Type]]:
         written = _written(node)
@@ -158,6 +191,13 @@ class Gate:
                 self._types.clear()
             self._types[written] = [(r[0], types.parse(r[1])) for r in rows]
         return self._types[written]
+
+    def learn(self, form: tuple[str, ...], kind: Type) -> None:
+        """DuckDB gave this type to an expression of this form, if it has one."""
+        if form:
+            if len(self.forms) > 20_000:
+                self.forms.clear()
+            self.forms[form] = kind
 
     def describe(self, sql: str) -> list[tuple[str, Type]]:
         if sql not in self._described:
@@ -181,7 +221,7 @@ class Gate:
                               "date_part('minute', v) * 60000000 + date_part('microsecond', v) FROM ", node, select)
 
     def _computed(self, question: str, node: Node, select: Node) -> tuple[Any, ...]:
-        written = _PLACE.sub(r"\g<1>0", _written({**select, "select_list": [node]}))
+        written = _PLACE.sub("0", _written({**select, "select_list": [node]}))
         key = question + written
         if key not in self._values:
             if len(self._values) > 20_000:
@@ -210,6 +250,7 @@ class Gate:
             self._tables[name] = columns
             self._described.clear()
             self._types.clear()
+            self._told.clear()
 
 
 def _executed(written: str) -> str:
@@ -224,6 +265,14 @@ def _written(node: Node) -> str:
         return orjson.dumps(statement).decode()
     except TypeError:                           # nested deeper than it goes
         return json.dumps(statement)
+
+
+def placeless(node: Node) -> str:
+    """A piece of a statement, wherever it stands in it."""
+    try:
+        return _PLACE.sub("0", orjson.dumps(node).decode())
+    except TypeError:                           # nested deeper than it goes
+        return _PLACE.sub("0", json.dumps(node))
 
 
 def _read(text: str) -> Any:
@@ -247,29 +296,22 @@ def gate() -> Gate:
     return Gate()
 
 
+class _Asked:
+    def __init__(self, sql: str, node: Node) -> None:
+        self.sql, self.node, self.entries = sql, node, plain_ctes(node)
+
+
+@cache
+def _form() -> Node:
+    node: Node = gate().parse(FORM)["node"]
+    return node
+
+
 @cache
 def template() -> Node:
     """A SELECT … FROM a, (SELECT 1) q as DuckDB serializes it: the stuff that probes are made of."""
     node: Node = gate().parse("SELECT q.* FROM a, (SELECT 1) q GROUP BY ALL")["node"]
     return node
-
-
-@cache
-def _sides() -> Node:
-    node: Node = gate().parse("SELECT __0 FROM (SELECT 1) AS __0, c AS __1")["node"]
-    return node
-
-
-def _side_by_side(node: Node, entries: Sequence[Node]) -> Node:
-    """A query with one STRUCT for the rows of the node, and one for those of each of its CTEs."""
-    base = _sides()
-    join, (name,) = base["from_table"], base["select_list"]
-    whole = {**join["left"], "subquery": {**join["left"]["subquery"], "node": {**node, "cte_map": {"map": []}}}}
-    for at, entry in enumerate(entries, 1):
-        table = {**join["right"], "alias": f"__{at}", "table_name": entry["key"], "qualified_name": {"path": [entry["key"]]}}
-        whole = {**join, "left": whole, "right": table}
-    return {**base, "select_list": [{**name, "column_names": [f"__{at}"]} for at in range(len(entries) + 1)], "from_table": whole,
-            "cte_map": node["cte_map"]}
 
 
 def quoted(name: str) -> str:

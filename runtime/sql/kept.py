@@ -74,7 +74,7 @@ class Memory:
 
     def __init__(self, path: Path) -> None:
         self._new: dict[str, bytes] = {}
-        self._ahead: dict[str, bytes] = {}
+        self._ahead: dict[str, bytes | None] = {}          # what was fetched: None for what the file does not know
         self._file = sqlite3.connect(path, timeout=1)
         self._file.execute("PRAGMA synchronous = OFF")
         self._file.execute("CREATE TABLE IF NOT EXISTS kept (key TEXT PRIMARY KEY, made REAL NOT NULL, value BLOB NOT NULL) WITHOUT ROWID")
@@ -90,10 +90,19 @@ class Memory:
     def look_ahead(self, models: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
         """Fetches the references of all these (SQL, dialect) at once; those that are not known."""
         keys = {_key("references", dialect, sql): (sql, dialect) for sql, dialect in models}
+        self._fetch(list(keys))
+        return [model for key, model in keys.items() if not self._ahead.get(key)]
+
+    def look_further(self, models: Sequence[tuple[str, str, Mapping[str, tuple[Column, ...]]]], place: Place) -> list[int]:
+        """The same of the translations of these (SQL, dialect, tables that it reads): the places of those that are not known."""
+        keys = [_translation_key(*model, place) for model in models]
+        self._fetch(keys)
+        return [at for at, key in enumerate(keys) if not self._ahead.get(key)]
+
+    def _fetch(self, keys: list[str]) -> None:
         with suppress(sqlite3.Error):
-            rows = self._file.execute("SELECT key, value FROM kept WHERE key IN (SELECT value FROM json_each(?))", [orjson.dumps(list(keys)).decode()])
-            self._ahead = dict(rows.fetchall())
-        return [model for key, model in keys.items() if key not in self._ahead]
+            rows = self._file.execute("SELECT key, value FROM kept WHERE key IN (SELECT value FROM json_each(?))", [orjson.dumps(keys).decode()])
+            self._ahead |= {**dict.fromkeys(keys), **dict(rows.fetchall())}
 
     def references(self, sql: str, dialect: str) -> tuple[TableRef, ...] | None:
         found = self._get(_key("references", dialect, sql))
@@ -134,7 +143,8 @@ class Memory:
     def _get(self, key: str) -> Any:
         with suppress(sqlite3.Error, orjson.JSONDecodeError):
             if key in self._ahead:
-                return orjson.loads(self._ahead[key])
+                found = self._ahead[key]
+                return orjson.loads(found) if found else None
             row = self._file.execute("SELECT value FROM kept WHERE key = ?", [key]).fetchone()
             return orjson.loads(row[0]) if row else None
         return None

@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from . import types
-from .gate import Gate, GateError, Node, template, walk
+from .gate import Gate, GateError, Node, placeless, template, walk
 from .model import Refused
 from .types import Type, name_quoted
 
 Columns = list[tuple[str, Type]]
 #: Operators whose type is BOOLEAN whatever they stand between.
 TRUE_OR_FALSE = ("OPERATOR_NOT", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL", "COMPARE_IN", "COMPARE_NOT_IN")
+#: With one of these below, an expression and its columns do not tell its type.
+_FORMLESS = re.compile(r'"class": ?"(?:SUBQUERY|LAMBDA|STAR|POSITIONAL_REFERENCE|PARAMETER|DEFAULT)"')
+_COLUMN = re.compile(r'"column_names": ?(\[[^\]"]*(?:"(?:[^"\\]|\\.)*"[^\]"]*)+\])')
 BOOLEAN, INTEGER, VARCHAR = Type("BOOLEAN"), Type("INTEGER"), Type("VARCHAR")
 
 
@@ -143,7 +147,7 @@ class Scope:
         for part in nodes:
             if part.get("class") in (None, "LAMBDA", "STAR", "TYPE", "COLUMN_REF") or id(part) in self.known:
                 continue
-            kind = told(part)
+            kind = told(part) or self.gate.forms.get(self.form(part))
             if kind:
                 self.tell(part, kind)
             else:
@@ -160,6 +164,20 @@ class Scope:
             if len(found) == len(bunch):
                 for node, kind in zip(bunch, found, strict=True):
                     self.tell(node, kind)
+                    self.gate.learn(self.form(node), kind)
+
+    def form(self, part: Node) -> tuple[str, ...]:
+        """An expression with the types of its columns, which together decide its type; empty for one of which more is needed."""
+        written = placeless(bare(part))
+        if self.lambdas or _FORMLESS.search(written):
+            return ()
+        columns = []
+        for names in _COLUMN.findall(written):
+            found = self.resolve(json.loads(names))
+            if found is None or found[2] or found[3] is not self or not found[1].is_whole:
+                return ()
+            columns.append(str(found[1]))
+        return written, *columns
 
     def tell(self, node: Node, kind: Type) -> None:
         """The type of a part that need not be asked for."""

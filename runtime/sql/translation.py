@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from runtime.model import Column
@@ -18,6 +19,10 @@ from .types import UnknownType, name_quoted, parse, spark_type
 
 registry.load()
 _HINT = "; rewrite it, or write the model in Spark SQL with `-- @dialect: spark`"
+#: So few statements are described as well one by one.
+FEW = 4
+#: Expressions without anything below them: most of a statement.
+LEAVES = ("COLUMN_REF", "CONSTANT")
 _done: dict[Any, Translated] = {}
 
 
@@ -36,6 +41,21 @@ def references(sql: str) -> tuple[TableRef, ...]:
         name = table_name(item["qualified_name"]["path"])
         out.setdefault(name, TableRef(name, line_of(sql, item["query_location"])))
     return tuple(out.values())
+
+
+def describe_ahead(models: Sequence[tuple[str, Mapping[str, tuple[Column, ...]]]], place: Place) -> None:
+    """The columns of these, each with the tables that it reads, are asked for by few questions, before `translate` asks for each."""
+    texts = []
+    with lock:
+        for sql, mine in models:
+            with suppress(SqlProblems, GateError):          # said when it is translated
+                check_functions(sql, gate().nodes(sql))
+                text, reads = files.replace(sql, gate().nodes(sql), place)
+                gate().ensure({**mine, **{name: read.columns for name, read in reads.items()}})
+                gate().parse(text)
+                texts.append(text)
+        if len(texts) >= FEW:
+            gate().describe_ahead(texts)
 
 
 def translate(sql: str, mine: Mapping[str, tuple[Column, ...]], place: Place) -> Translated:
@@ -107,21 +127,21 @@ def table_name(path: Sequence[str]) -> str:
 
 def tables_of(node: Any, ctes: frozenset[str]) -> Iterator[Node]:
     """The tables below a node that are neither CTEs nor files."""
-    if type(node) is list:
-        for item in node:
-            yield from tables_of(item, ctes)
-    elif type(node) is dict:
-        if node.get("type") == "BASE_TABLE":
-            path = node["qualified_name"]["path"]
-            if not (len(path) == 1 and (path[0].lower() in ctes or files.is_path(path[0]))):
-                yield node
-        for entry in (node.get("cte_map") or {}).get("map", []):
-            own = frozenset({entry["key"].lower()}) if entry["value"]["query_node"]["type"] == "RECURSIVE_CTE_NODE" else frozenset()
-            yield from tables_of(entry["value"], ctes | own)
-            ctes = ctes | {entry["key"].lower()}
-        for key, value in node.items():
-            if value and (type(value) is dict or type(value) is list) and key != "cte_map":
-                yield from tables_of(value, ctes)
+    if node.get("type") == "BASE_TABLE":
+        path = node["qualified_name"]["path"]
+        if not (len(path) == 1 and (path[0].lower() in ctes or files.is_path(path[0]))):
+            yield node
+    for entry in (node.get("cte_map") or {}).get("map", []):
+        own = frozenset({entry["key"].lower()}) if entry["value"]["query_node"]["type"] == "RECURSIVE_CTE_NODE" else frozenset()
+        yield from tables_of(entry["value"], ctes | own)
+        ctes = ctes | {entry["key"].lower()}
+    for key, value in node.items():
+        if value and key != "cte_map":
+            for item in value if type(value) is list else (value,):
+                if type(item) is dict and item.get("class") not in LEAVES:
+                    yield from tables_of(item, ctes)
+                elif type(item) is list:
+                    yield from tables_of({"": item}, ctes)
 
 
 def check_functions(sql: str, nodes: list[Node]) -> None:

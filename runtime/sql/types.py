@@ -81,6 +81,11 @@ class Type:
         return self.letter in "ifd"
 
     @property
+    def is_whole(self) -> bool:
+        """Whether nothing of DuckDB's type is missing here, as the members of a UNION are."""
+        return self.letter not in "?0" and all(a.is_whole for a in self.args)
+
+    @property
     def element(self) -> Type:
         return self.args[0]
 

@@ -27,3 +27,8 @@ def test_a_long_chain_is_no_trouble() -> None:
 
 def test_upstream_is_the_names_and_all_that_they_need() -> None:
     assert dag.upstream(["b", "d"], CHAIN) == {"a", "b", "d", "elsewhere"}
+
+
+def test_levels_have_what_needs_nothing_of_their_own_level() -> None:
+    assert dag.levels(["a", "b", "c", "d"], CHAIN) == [["a"], ["b", "d"], ["c"]]
+    assert dag.levels(["c", "d"], CHAIN) == [["c", "d"]]

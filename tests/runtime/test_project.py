@@ -9,6 +9,7 @@ import pytest
 from runtime import secrets
 from runtime.errors import ConfigError, ProjectError
 from runtime.project import Project, check_project, load_project
+from runtime.sql import gate, translation
 
 ECHO = """API = {"base_url": "http://127.0.0.1:1"}
 
@@ -243,6 +244,35 @@ def test_a_folder_of_python_says_that_models_are_sql(tmp_path: Path) -> None:
     (tmp_path / "models/people.py").write_text("print(1)")
     with pytest.raises(ConfigError, match="models are SQL; Python files are not read"):
         check_project(tmp_path, secrets=NONE)
+
+
+WRONG = {3: "nope", 8: "id + name", 13: "id, name AS id", 17: "[1, 2] || 'x'", 22: "id /* ', */, nope.x",
+         24: "(SELECT m5.id)", 27: "sum(id) OVER (ORDER BY nope)"}
+
+
+def _a_level(folder: Folder) -> None:
+    for i in range(30):
+        cte = f"WITH a AS (SELECT id, name, {i} AS n FROM staging.people)" if i % 3 else ""
+        folder.model(f"mart/m{i}", f"{cte}\nSELECT {WRONG.get(i, 'id, name, id + 1 AS x')}\nFROM {'a' if i % 3 else 'staging.people'}")
+
+
+def test_problems_among_models_that_are_asked_for_together_are_those_of_each_alone(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    _a_level(folder)
+    together = folder.problems()
+    monkeypatch.setattr(gate.Gate, "describe_ahead", lambda self, texts: None)
+    translation._done.clear()
+    assert together == folder.problems()
+    assert sorted({file for file, *_ in together}) == sorted(f"models/mart/m{i}.sql" for i in WRONG)
+
+
+def test_models_of_one_level_are_asked_for_together(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "WRONG", {})
+    _a_level(folder)
+    asked = []
+    real = gate.Gate.run
+    monkeypatch.setattr(gate.Gate, "run", lambda self, sql, *args: asked.append(sql) or real(self, sql, *args))
+    assert folder.problems() == []
+    assert [sql[:90] for sql in asked if sql.startswith("DESCRIBE")][1:] == []
 
 
 def test_two_hundred_models_are_checked_in_little_time(folder: Folder) -> None:

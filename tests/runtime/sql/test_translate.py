@@ -55,6 +55,17 @@ def test_tables_are_listed_once_each_at_their_first_line_without_ctes_and_files(
     assert references(sql) == (TableRef("staging.tags", 1), TableRef("main.people", 3))
 
 
+def test_two_equal_names_are_refused_with_a_cte_as_without() -> None:
+    wanted = [(1, "two columns are named a; give one of them another name with AS")]
+    assert problems("SELECT id AS a, name AS a FROM people") == wanted
+    assert problems("WITH x AS (SELECT id, name FROM people) SELECT id AS a, name AS a FROM x") == wanted
+
+
+def test_the_same_expression_has_the_type_that_its_columns_give_it() -> None:
+    columns = [done(f"SELECT [max(v + 1)] AS m FROM (SELECT {value} AS v FROM people)").columns for value in ("id", "score", "credit", "born", "id")]
+    assert [c[0].duckdb_type for c in columns if c] == ["INTEGER[]", "DOUBLE[]", "DECIMAL(13,2)[]", "DATE[]", "INTEGER[]"]
+
+
 def test_a_table_stands_as_the_view_schema__name() -> None:
     assert "FROM `staging__tags` AS `t`" in done("SELECT t.id FROM staging.tags t").spark_sql
 
