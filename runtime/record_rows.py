@@ -1,20 +1,17 @@
 """Records as Arrow: push()'s answers, invalid rows and planned ones, in the one schema of all record files."""
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from runtime import payloads
 from runtime.masks import Masker
 from runtime.model import Column, Kind, Mask, Model
 
@@ -29,9 +26,7 @@ SCHEMA = pa.schema([
 KEYED = ("merge", "tracked", "scd2")
 STATUSES = {"ok": "succeeded", "warn": "succeeded", "error": "rejected", "reject": "rejected"}
 OPERATIONS: dict[Kind, str] = {"merge": "upsert", "tracked": "upsert", "append": "append", "table": "mirror", "partition": "mirror", "scd2": "append"}
-#: Rows that are put into JSON together: so few that their text stays in the processor's cache.
-_TOGETHER = 8_000
-_ROWID, _CHANGE, _HASH = "__ondatra_rowid", "__ondatra_change_type", "_content_hash"
+_ROWID, _CHANGE = "__ondatra_rowid", "__ondatra_change_type"
 
 
 @dataclass(frozen=True)
@@ -119,7 +114,7 @@ def record_table(info: RunInfo, batch: RecordBatch) -> pa.Table:
     keys = batch.keys if isinstance(batch.keys, pa.Array) else _strings(batch.keys)
     said = _messages(info, batch, places)
     return pa.table([
-        _identifier_column(info, rows, keys if len(picked) == len(keys) else keys.take(pa.array(picked)), row_ids), _payload_column(info, rows),
+        _identifier_column(info, rows, keys if len(picked) == len(keys) else keys.take(pa.array(picked)), row_ids), _payload_column(info, batch, rows, picked),
         _words(changes, lambda change: _operation(info.kind, change)), _words(kinds, STATUSES.__getitem__),
         _strings(said), _moments(batch.started, picked), _moments(batch.ended, picked),
         *_same(info, len(rows)), row_ids, changes, kinds,
@@ -165,54 +160,17 @@ def _operation(kind: Kind, change: str) -> str:
     return OPERATIONS[kind]
 
 
-def payload_text(row: dict[str, Any]) -> str:
-    """The JSON object of one row's columns."""
-    try:
-        return orjson.dumps(row).decode()
-    except TypeError:                           # integers over 64 bits, lone surrogates
-        return json.dumps(row, separators=(",", ":"))
-
-
-def _payload_column(info: RunInfo, rows: Sequence[dict[str, Any]]) -> pa.Array | pa.ChunkedArray:
-    """The payloads as Arrow. Rows as push() gets them begin with the SELECT's columns: their JSON is cut where ours begin."""
-    names, keys = [c.name for c in info.columns], list(rows[0] if rows else ())
-    if names and not info.masks and keys[:len(names)] == names and len(keys) > len(names):
-        with suppress(TypeError, ValueError):   # integers over 64 bits, lone surrogates, a column within a value is called like ours
-            return pa.chunked_array([_cut(orjson.dumps(some), len(some), keys[0], keys[len(names)])
-                                     for some in (rows[i:i + _TOGETHER] for i in range(0, len(rows), _TOGETHER))])
+def _payload_column(info: RunInfo, batch: RecordBatch, rows: Sequence[dict[str, Any]], picked: np.ndarray[Any, Any]) -> pa.Array | pa.ChunkedArray:
+    """The payloads of the picked rows, which `rows` are."""
+    if batch.source is not None and not info.masks:
+        source = batch.source if len(picked) == batch.source.num_rows else batch.source.take(pa.array(picked))
+        if (whole := payloads.column(info.columns, rows, source)) is not None:
+            return whole
     return _strings(_payloads(info, rows))
 
 
-def _cut(text: bytes, n: int, first: str, ours: str) -> pa.Array:
-    """The objects of a JSON list without their fields from `ours` on. Raises ValueError where its texts do not say where that is.
-
-    A quote within a JSON string has a backslash before it, so what is looked for can be a name only.
-    """
-    starts = _places(text, b"},{" + orjson.dumps(first) + b":", 2)
-    starts, ends = np.concatenate(([1], starts)), _places(text, b"," + orjson.dumps(ours) + b":", 0)
-    if len(starts) != n or len(ends) != n or len(text) >= 2 ** 31 or (starts >= ends).any() or (ends[:-1] >= starts[1:]).any():
-        raise ValueError
-    offsets = np.stack((starts, ends), axis=1).ravel().astype(np.int32)
-    parts = pa.StringArray.from_buffers(2 * n - 1, pa.py_buffer(offsets), pa.py_buffer(text))       # by turns what is wanted and what lies between
-    return pc.binary_join_element_wise(parts.take(pa.array(np.arange(0, 2 * n, 2))), "}", "")
-
-
-def _places(text: bytes, mark: bytes, further: int) -> np.ndarray[Any, Any]:
-    """Where a mark stands, and so many bytes further."""
-    whole = pa.LargeStringArray.from_buffers(1, pa.py_buffer(np.array([0, len(text)], np.int64)), pa.py_buffer(text))
-    parts = pc.split_pattern(whole, mark.decode()).values
-    bounds = np.frombuffer(parts.buffers()[1], np.int64)[parts.offset:parts.offset + len(parts)]    # where each part begins, without the marks between
-    return np.asarray(bounds[1:] + np.arange(len(bounds) - 1) * len(mark) + further)
-
-
 def _payloads(info: RunInfo, rows: Sequence[dict[str, Any]]) -> list[str]:
-    names = [c.name for c in info.columns] or [n for n in (rows[0] if rows else ()) if n not in (_ROWID, _CHANGE, _HASH)]
-    picked: Callable[[dict[str, Any]], tuple[Any, ...]] = itemgetter(*names) if len(names) > 1 else lambda row: (row[names[0]],) if names else ()
-    if not info.masks:
-        with suppress(KeyError, TypeError):     # the quick way: every row has every column, every value is plain
-            return [orjson.dumps(dict(zip(names, picked(row)))).decode() for row in rows]
-    plain = ({n: row.get(n) for n in names} for row in rows)
-    return [payload_text(info.masks.row(row)) for row in plain] if info.masks else [payload_text(row) for row in plain]
+    return payloads.texts(info.columns, info.masks, rows)
 
 
 def _identifier_column(info: RunInfo, rows: Sequence[dict[str, Any]], keys: pa.Array, row_ids: pa.Array) -> pa.Array:
@@ -237,7 +195,7 @@ def _identifiers(info: RunInfo, rows: Sequence[dict[str, Any]], keys: Sequence[s
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else payload_text(value)
+    return value if isinstance(value, str) else payloads.text(value)
 
 
 def _previous(info: RunInfo, batch: RecordBatch, records: np.ndarray[Any, Any]) -> dict[int, str]:
