@@ -189,24 +189,25 @@ def delivery_run(walk: Walk, run: Run) -> DeliveryRun:
 
 
 def deliver_run(walk: Walk, name: str, run: Run, slots: int | None = None) -> None:
-    """Delivers chunk after chunk until none is free; whoever closes the last one closes the run."""
+    """Delivers chunk after chunk until none is free; files of one are written while the next is pushed. Whoever closes the last one closes the run."""
     run = Run.objects.select_related("sync").get(pk=run.pk)
     database = outbox.DatabaseOutbox()
     shared = delivery_run(walk, run)
     most = walk.pushes[name].api.push.max_concurrent
     if "push" not in run.step_times:
         set_step(run.pk, "push")
-    while (claim := outbox.take(run, slots or most, most)) is not None:
-        try:
-            progress = deliver.deliver(claim, shared, database)
-        except LeaseLost as lost:
-            log.warning("%s", lost)
-            continue
-        except BaseException:
-            workers.give_back(claim.delivery_id, claim.lease)
-            raise
-        if progress.stopped or progress.cancelled:
-            stop(run, progress.stopped)
+    with deliver.Filing(database, lambda claim: workers.give_back(claim.delivery_id, claim.lease)) as filing:
+        while (claim := outbox.take(run, slots or most, most)) is not None:
+            try:
+                progress = deliver.deliver(claim, shared, database, filing)
+            except LeaseLost as lost:
+                log.warning("%s", lost)
+                continue
+            except BaseException:
+                workers.give_back(claim.delivery_id, claim.lease)
+                raise
+            if progress.stopped or progress.cancelled:
+                stop(run, progress.stopped)
     finish(walk, name, run)
 
 

@@ -1,4 +1,4 @@
-"""Delivers one chunk: cut into push calls, call, record each answer (`runtime.sending`); then seal, write the files, close."""
+"""Delivers one chunk: cut into push calls, call, record each answer (`runtime.sending`); then seal. Files and close follow (`runtime.filing`)."""
 from __future__ import annotations
 
 import hashlib
@@ -13,6 +13,7 @@ from runtime import answers as codes
 from runtime import call_files, chunk_files, faults, states, tracking, values
 from runtime.answers import Answers
 from runtime.errors import StoreError
+from runtime.filing import Filing, Reserve, Sealed
 from runtime.outbox import Claim, Closing, Outbox, RecordCounts
 from runtime.record_rows import RunInfo, rules_of
 from runtime.recorder import Recorder
@@ -20,24 +21,25 @@ from runtime.sending import DeliveryRun, Progress, Sending
 from runtime.store import Store
 from runtime.supervise import supervised
 
-__all__ = ["DeliveryRun", "Progress", "Written", "close_dead", "deliver", "write_pending"]
+__all__ = ["DeliveryRun", "Filing", "Progress", "Written", "close_dead", "deliver", "write_pending"]
 
 
-def deliver(claim: Claim, run: DeliveryRun, outbox: Outbox) -> Progress:
-    """Delivers what is selected of a chunk and closes it. Raises LeaseLost, StoreError."""
-    return _Delivery(claim, run, outbox).deliver()
+def deliver(claim: Claim, run: DeliveryRun, outbox: Outbox, filing: Filing) -> Progress:
+    """Delivers what is selected of a chunk and leaves it to `filing`, which writes its files and closes it. Raises LeaseLost, and what
+    went wrong with the chunk before at its close."""
+    return _Delivery(claim, run, outbox).deliver(filing)
 
 
 def close_dead(claim: Claim, run: DeliveryRun, outbox: Outbox) -> None:
     """Closes the chunk of a process that died: its recorded answers become records, calls in flight may have been taken."""
-    _Delivery(claim, run, outbox).close()
+    _Delivery(claim, run, outbox).sealed().close(outbox)
 
 
 def write_pending(claim: Claim, info: RunInfo, store: Store, outbox: Outbox) -> Written:
     """The files of a delivery that ended while the store was down. Raises StoreError while it still is."""
     table = chunk_files.read_chunk(claim.url, claim.selected)
     made = values.to_rows(table, claim.columns)
-    files = _write_records(claim, table, Answers(table.num_rows, claim.answered), lambda index: [made[i] for i in index], info, store, outbox)
+    files = _write_records(claim, table, Answers(table.num_rows, claim.answered), lambda index: [made[i] for i in index], info, store, outbox.reserve(claim))
     kept = chunk_files.kept_calls(claim.url, claim.delivery_id)
     return Written(files, call_files.put(store, info, claim.chunk_id, kept) if kept else None)
 
@@ -52,40 +54,41 @@ class Written:
 
 class _Delivery(Sending):
 
-    def deliver(self) -> Progress:
+    def deliver(self, filing: Filing) -> Progress:
         if not self.claim.sealed_digest:
             recorder = Recorder(self.outbox, self.claim, self.outbox.failed_in_row(self.claim.run_id))
             try:
-                supervised(lambda: self._push_all(recorder), self._cancelled, abandon=lambda: self._abandon(recorder), ends=self.outbox.thread_ends)
+                supervised(lambda: self._push_all(recorder), self._cancelled, abandon=lambda: self._abandon(recorder), ends=self.outbox.thread_ends,
+                           meanwhile=filing.look)
             finally:
                 recorder.close()
             faults.point("after_answers")
-        self.close()
+        filing.add(self.sealed())
         return self.progress
 
     # closing
 
-    def close(self) -> None:
+    def sealed(self) -> Sealed:
+        """Freezes the answers."""
         runs_failed = self._give_up()
-        digest = self.claim.sealed_digest or self._digest()
-        if not self.claim.sealed_digest:
-            self.outbox.seal(self.claim, digest, rules_of(self.run.info))
+        claim = self.claim
+        if not claim.sealed_digest:
+            claim = replace(claim, sealed_digest=self._digest())
+            self.outbox.seal(claim, claim.sealed_digest, rules_of(self.run.info))
             faults.point("after_seal")
         closing = Closing(states=self._new_states(), runs_failed=runs_failed, counts=self._counts(), log=self.log,
                           push_ms=int(self.push_seconds * 1000), http_ms=int(self.http_seconds * 1000))
-        try:
-            written = self._write(digest)
-            closing = replace(closing, files=written.files, calls_file=written.calls_file)
-        except StoreError as error:             # never the end of a delivery: the answers stay until the store is back
-            closing = replace(closing, files_pending=True, log=[*self.log, ("warning", f"the record files wait: {error}"), *self._keep_calls()])
-        faults.point("after_files")
-        self.outbox.close(self.claim, closing)
+        return Sealed(claim, _batch_types(self.table, self.answers), lambda reserve: self._written(claim, closing, reserve))
 
-    def _write(self, digest: str) -> Written:
-        claim = replace(self.claim, sealed_digest=digest)
-        # records first: requests whose file no database row names would never be shown
-        files = _write_records(claim, self.table, self.answers, self._rows, self.run.info, self.run.store, self.outbox)
-        return Written(files, call_files.put(self.run.store, self.run.info, self.claim.chunk_id, self._calls()) if self.calls else None)
+    def _written(self, claim: Claim, closing: Closing, reserve: Reserve) -> Closing:
+        """Writes the files; raises no StoreError. May run in another thread."""
+        try:
+            # records first: requests whose file no database row names would never be shown
+            files = _write_records(claim, self.table, self.answers, self._rows, self.run.info, self.run.store, reserve)
+            calls = call_files.put(self.run.store, self.run.info, claim.chunk_id, self._calls()) if self.calls else None
+            return replace(closing, files=files, calls_file=calls)
+        except StoreError as error:             # never the end of a delivery: the answers stay until the store is back
+            return replace(closing, files_pending=True, log=[*closing.log, ("warning", f"the record files wait: {error}"), *self._keep_calls()])
 
     def _calls(self) -> bytes:
         return call_files.to_parquet(call_files.masked(self.calls, self.run.masker, self.rows, self.answers.call.tolist()))
@@ -142,10 +145,22 @@ class _Delivery(Sending):
                             retrying=tally["e"] + tally["u"] + tally["j"] + lost, not_tried=tally["-"] - lost, companions_due=int(companions.sum()))
 
 
+def _recorded(answers: Answers) -> np.ndarray[Any, Any]:
+    """The rows whose answers are final."""
+    return np.flatnonzero(answers.answered() & (answers.codes != codes.JOB))
+
+
+def _batch_types(table: pa.Table, answers: Answers) -> Sequence[str]:
+    index = _recorded(answers)
+    said = answers.codes[index]
+    return tracking.batch_types(table.column("__ondatra_change_type").take(pa.array(index)),
+                                table.column("__ondatra_record").to_numpy()[index] | (said != codes.OK))
+
+
 def _write_records(claim: Claim, table: pa.Table, answers: Answers, rows: Callable[[np.ndarray[Any, Any]], Sequence[dict[str, Any]]], info: RunInfo,
-                   store: Store, outbox: Outbox) -> Sequence[tracking.WrittenFile]:
+                   store: Store, reserve: Reserve) -> Sequence[tracking.WrittenFile]:
     """The record files of a sealed delivery; `rows` gives those of some indexes as push() got them. Raises StoreError."""
-    index = np.flatnonzero(answers.answered() & (answers.codes != codes.JOB))
+    index = _recorded(answers)
     if not len(index):
         return ()
     picked = table.take(pa.array(index)) if len(index) < table.num_rows else table
@@ -154,7 +169,7 @@ def _write_records(claim: Claim, table: pa.Table, answers: Answers, rows: Callab
         outcomes=answers.outcomes(index), attempts=answers.attempt[index],
         batch_numbers=answers.call[index], started=answers.started[index], ended=answers.ended[index], digest=claim.sealed_digest,
         chunk_id=claim.chunk_id, messages=_at(answers.messages, index), source=picked)
-    return tracking.write(store, info, batch, outbox.reserve(claim))
+    return tracking.write(store, info, batch, reserve)
 
 
 def _at(messages: Mapping[int, str], index: np.ndarray[Any, Any]) -> Mapping[int, str]:

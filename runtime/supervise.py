@@ -14,10 +14,11 @@ GRACE = 2.0
 Act = Callable[[], None]
 
 
-def supervised(work: Act, cancelled: Callable[[], bool], *, abandon: Act, ends: Act) -> None:
+def supervised(work: Act, cancelled: Callable[[], bool], *, abandon: Act, ends: Act, meanwhile: Act = lambda: None) -> None:
     """Runs `work` in a thread and waits for it; raises what it raised.
 
-    GRACE seconds after a cancel `abandon` is called and the thread left to itself; also when this thread is interrupted. `ends` is the thread's last act.
+    GRACE seconds after a cancel `abandon` is called and the thread left to itself; also when this thread is interrupted. `ends` is the thread's last act,
+    `meanwhile` what this one does at each look.
     """
     errors: list[BaseException] = []
     done = threading.Event()
@@ -37,6 +38,7 @@ def supervised(work: Act, cancelled: Callable[[], bool], *, abandon: Act, ends: 
     asked = 0.0
     try:
         while not done.wait(LOOK_EVERY):
+            meanwhile()
             if not asked and cancelled():
                 asked = time.monotonic()
             elif asked and time.monotonic() - asked > GRACE:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -103,6 +104,12 @@ def write_metadata(store: Store, info: RunInfo) -> dict[str, Any]:
 
 
 # record files
+
+def batch_types(changes: pa.ChunkedArray, recorded: np.ndarray[Any, Any]) -> list[str]:
+    """Of which types `write` makes files; `recorded` is a mask of the rows that become records."""
+    deleted = pc.equal(changes, "delete").to_numpy()[recorded]
+    return [kind for kind, wanted in ((UPDATED, ~deleted), (DELETED, deleted)) if wanted.any()]
+
 
 def write(store: Store, info: RunInfo, batch: RecordBatch, reserve: Callable[[str], int]) -> list[WrittenFile]:
     """Writes the records of one chunk; `reserve` gives the next number of a batch type. Raises StoreError."""

@@ -4,13 +4,16 @@ import json
 import re
 import subprocess
 import sys
+import threading
+import time
 import uuid
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 import test_tracking_files as on_a_folder
 from proxy import before
-from pushing import SYNC, contacts, run_id, sent, statuses
+from pushing import SYNC, contacts, run_id, sent, source, statuses
 
 BUCKET = "records"
 
@@ -118,3 +121,64 @@ def test_a_store_that_goes_down_loses_no_record_or_request_and_the_files_follow_
     shown = case.command("records", said["run_id"], "--format", "json")
     assert [r["status"] for r in json.loads(shown.stdout)].count("succeeded") == 6
     assert case.run().exit == 0
+
+
+def two_chunks(case, proxy, at_the_second):
+    """A project whose next run deletes one row and then, in another chunk, adds one. The bucket is held up from the first call on; `at_the_second` is
+    called while the second one is out. What tells the records of all later runs."""
+    contacts(case, (1, "a@x"), (2, "b@x"), header="-- @on_missing: delete")
+    assert case.run().exit == 0
+    case.dest.clear()
+    source(case, (2, "b@x"), (3, "c@x"))
+    came = iter([proxy.through.clear, at_the_second])
+    case.dest.rule("POST", "^/push$", handler=lambda call: (next(came, lambda: None)(), (200, {}))[1])
+    first = run_folders(case)
+    return lambda: sorted((r["identifier"], r["operation"], r["status"]) for folder in run_folders(case) - first
+                          for place in folder.glob("*.parquet") for r in pq.read_table(place, partitioning=None).to_pylist())
+
+
+def run_folders(case):
+    return {place.parent for place in case.store.glob("sync_tracking_datasets/*/*/*/metadata.json")}
+
+
+def test_files_are_written_while_the_next_chunk_is_pushed_and_close_their_delivery_at_once(case, proxy):
+    from django.db import connection
+    from ondatra_web.models import Delivery
+
+    seen = []
+
+    def delivery():
+        first = Delivery.objects.select_related("run").order_by("-run", "ordinal").first()
+        return first.status, first.run.status, first.run.succeeded, first.recordfile_set.count()
+
+    def look():
+        time.sleep(1.2)                         # two looks of the thread that closes
+        seen.extend([delivery(), recorded()])
+        proxy.through.set()
+        end = time.monotonic() + 30
+        while delivery()[0] != "closed" and time.monotonic() < end:
+            time.sleep(0.1)
+        seen.append(delivery())
+        connection.close()
+
+    recorded = two_chunks(case, proxy, look)
+    ended = case.run()
+    assert seen == [("sealed", "working", 0, 0), [], ("closed", "working", 1, 1)]
+    assert (ended.sync(SYNC)["status"], sent(case)) == ("completed", [("delete", 1, "a@x"), ("insert", 3, "c@x")])
+    assert recorded() == [("1", "delete", "succeeded"), ("3", "upsert", "succeeded")]
+
+
+def test_killed_before_the_files_of_a_sealed_chunk_are_there_the_next_run_writes_them_and_sends_nothing_of_it_again(case, proxy, monkeypatch):
+    reached, gone = threading.Event(), threading.Event()
+    monkeypatch.setenv("ONDATRA_TRACKING_URL", case.url)
+    recorded = two_chunks(case, proxy, lambda: (reached.set(), gone.wait(60)))
+    process = case.spawn()
+    assert reached.wait(120)
+    process.kill()
+    proxy.stop()                                # what was held up never arrives
+    gone.set()
+    proxy.down = False
+    assert recorded() == []
+    case.dest.clear()
+    assert (case.run().exit, sent(case)) == (0, [("insert", 3, "c@x")])
+    assert recorded() == [("1", "delete", "succeeded"), ("3", "upsert", "succeeded")]

@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 
 class Proxy:
-    """`down` closes each connection at once; `cut` so many connections after `bytes` of a request; `deaf` swallows so many answers."""
+    """`down` closes each connection at once; `cut` so many connections after `bytes` of a request; `deaf` swallows so many answers; requests wait while
+    `through` is not set."""
 
     def __init__(self, target: str) -> None:
         parts = urlsplit(target)
@@ -17,6 +18,8 @@ class Proxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         self.down, self.cut, self.deaf, self.bytes, self.connections = False, 0, 0, 4_000, 0
+        self.through = threading.Event()
+        self.through.set()
         self._open: list[socket.socket] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -38,6 +41,8 @@ class Proxy:
         with suppress(OSError):
             while data := source.recv(2_000):
                 passed += len(data)
+                if up:
+                    self.through.wait()
                 if self.down or (up and self.cut and passed > self.bytes):
                     self.cut -= not self.down
                     break
@@ -53,6 +58,7 @@ class Proxy:
     def stop(self) -> None:
         """From now on nothing answers, connections that stand included."""
         self.down = True
+        self.through.set()
         for one in self._open:
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
