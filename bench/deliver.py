@@ -5,19 +5,24 @@ client; the bare loop hands it ready dicts and writes nothing down, ours reads c
 database and writes the record files. `--workers N` compares N push workers (processes) with one and shows their memory;
 `--delay 0.05` lets the server wait before each answer, so that it does not compete with them for the processor.
 `--against dlt` compares with dlt's custom destination on the same rows and server, in a virtual environment of its own.
+`--against unrecorded` says what records cost: runs by turns with them and without (nothing put into JSON, no file, no row that names one; answers are
+committed all the same), `--store s3` with files in a bucket of a real S3 server instead of a folder.
 """
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from _delivery import bare_client, check, project, served, staged, staged_rows
-from _product import in_folder, install
+from _product import ROOT, in_folder, install
 
 PUSH = """
 def push(rows):
@@ -53,28 +58,20 @@ print(time.perf_counter() - began)
 """
 
 
-def ours(rows: int) -> float:
-    """Rows per second from the first claim to the closed run; says what part of the time went into record files."""
+def ours(rows: int, slug: str = "bench") -> float:
+    """Rows per second from the first claim to the closed run."""
+    return rows / delivered(*staged(slug), rows)[0]
+
+
+def delivered(walk: Any, run: Any, rows: int) -> tuple[float, float]:
+    """Seconds from the first claim to the closed run, and of this process's processor time."""
     from ondatra_web import execution
-    from runtime import deliver
 
-    walk, run = staged()
-    spent, write = [0.0], deliver._write_records
-
-    def timed(*given: Any) -> Any:
-        began = time.perf_counter()
-        try:
-            return write(*given)
-        finally:
-            spent[0] += time.perf_counter() - began
-
-    deliver._write_records = timed
-    began = time.perf_counter()
+    began, worked = time.perf_counter(), time.process_time()
     execution.deliver_run(walk, "sync.out", run)
-    took = time.perf_counter() - began
+    took = time.perf_counter() - began, time.process_time() - worked
     check(run, rows)
-    print(f"record files: {spent[0] / took:.1%} of the delivery")
-    return rows / took
+    return took
 
 
 def bare(url: str, rows: int, batch: int) -> float:
@@ -99,6 +96,45 @@ def bare(url: str, rows: int, batch: int) -> float:
     for start in range(0, rows, batch):
         frozen.call("push", given[start:start + batch])
     return rows / (time.perf_counter() - began)
+
+
+# what records cost
+
+def unrecorded(rows: int, slugs: list[str]) -> tuple[float, float]:
+    """Rows per second with and without records: medians of runs by turns."""
+    from unittest import mock
+
+    from runtime import deliver
+
+    ready = [staged(slug) for slug in slugs]
+    took: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
+    for i, (walk, run) in enumerate(ready):
+        recorded = i % 4 in (0, 3)              # what the machine does meanwhile meets both alike
+        nothing: Any = contextlib.nullcontext() if recorded else mock.patch.multiple(deliver, _batch_types=lambda *_: (), _write_records=lambda *_: ())
+        with nothing:
+            took[recorded].append(delivered(walk, run, rows))
+    (wall, cpu), (bare_wall, bare_cpu) = ((median(seconds) for seconds in zip(*took[recorded])) for recorded in (True, False))
+    print(f"seconds by turns: {', '.join(f'{a:.2f} / {b:.2f}' for (a, _), (b, _) in zip(took[True], took[False]))}")
+    print(f"records: {1 - bare_wall / wall:.1%} of the delivery's time ({(wall - bare_wall) / rows * 1e6:.2f} µs a row), "
+          f"{1 - bare_cpu / cpu:.1%} of its processor time ({(cpu - bare_cpu) / rows * 1e6:.2f} µs a row)")
+    return rows / wall, rows / bare_wall
+
+
+@contextlib.contextmanager
+def in_bucket(folder: Path) -> Iterator[None]:
+    """New runs write their records into a bucket."""
+    from dataclasses import replace
+
+    from django.conf import settings
+
+    sys.path.insert(0, str(ROOT / "tests/runtime"))
+    import seaweed
+
+    (folder / "s3").mkdir()
+    with seaweed.running(folder / "s3") as server:
+        os.environ |= server.env
+        settings.ONDATRA = replace(settings.ONDATRA, tracking_url=f"s3://{seaweed.BUCKET}/bench")
+        yield
 
 
 # push workers
@@ -158,31 +194,42 @@ def dlt(folder: Path, url: str, batch: int) -> float:
     return len(given) / float(told.stdout.split()[-1])
 
 
+def compared(told: argparse.Namespace, folder: Path, url: str) -> tuple[float, float, str]:
+    """Rows per second of ours and of what it is compared with, and the name of that."""
+    if told.against == "unrecorded":
+        slugs = [f"bench-{i}" for i in range(2 * told.pairs)]
+        for slug in slugs:
+            project(folder, told.rows, url, PUSH, slug=slug, batch_size=told.batch)
+        return *unrecorded(told.rows, slugs), f"deliver-records-{told.store}"
+    project(folder, told.rows, url, PUSH, batch_size=told.batch, max_concurrent=told.workers)
+    if told.workers > 1:
+        alone = told.rows // 4                  # a quarter is long enough for a rate, and says whether memory grows with the rows
+        project(folder, alone, url, PUSH, slug="alone", batch_size=told.batch)
+        other, before = by_workers(alone, 1, "alone")
+        mine, memory = by_workers(told.rows, told.workers)
+        print(f"most memory of a worker alone with {alone:,} rows: {before[0]} MB; of each with {told.rows:,}: {', '.join(f'{m} MB' for m in memory)}")
+        return mine, other, f"deliver-{told.workers}-workers"
+    if told.against == "dlt":
+        return ours(told.rows), dlt(folder, url, told.batch), "deliver-dlt"
+    return ours(told.rows), bare(url, told.rows, told.batch), "deliver"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--batch", type=int, default=1_000)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--delay", type=float, default=0.0, metavar="SECONDS")
-    parser.add_argument("--against", choices=["loop", "dlt"], default="loop")
+    parser.add_argument("--against", choices=["loop", "dlt", "unrecorded"], default="loop")
+    parser.add_argument("--pairs", type=int, default=4, help="of runs with and without records")
+    parser.add_argument("--store", choices=["folder", "s3"], default="folder")
     parser.add_argument("--worker", type=int, metavar="RUN", help=argparse.SUPPRESS)
     told = parser.parse_args()
     if told.worker:
         return worker(told.worker)
     folder = install("deliver")
-    with served(told.delay) as url:
-        project(folder, told.rows, url, PUSH, batch_size=told.batch, max_concurrent=told.workers)
-        if told.workers > 1:
-            alone = told.rows // 4              # a quarter is long enough for a rate, and says whether memory grows with the rows
-            project(folder, alone, url, PUSH, slug="alone", batch_size=told.batch)
-            other, before = by_workers(alone, 1, "alone")
-            mine, memory = by_workers(told.rows, told.workers)
-            name = f"deliver-{told.workers}-workers"
-            print(f"most memory of a worker alone with {alone:,} rows: {before[0]} MB; of each with {told.rows:,}: {', '.join(f'{m} MB' for m in memory)}")
-        elif told.against == "dlt":
-            mine, other, name = ours(told.rows), dlt(folder, url, told.batch), "deliver-dlt"
-        else:
-            mine, other, name = ours(told.rows), bare(url, told.rows, told.batch), "deliver"
+    with served(told.delay) as url, in_bucket(folder) if told.store == "s3" else contextlib.nullcontext():
+        mine, other, name = compared(told, folder, url)
     print(f"{name}: ratio {mine / other:.2f} (ours {mine:,.0f} rows/s, other {other:,.0f} rows/s)")
 
 
