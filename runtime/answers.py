@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 import orjson
+import pyarrow as pa
 
 from runtime import states
 
@@ -21,7 +22,8 @@ NO_ANSWER = "-"
 BEGUN = "b"
 #: What a code is called in the record files; both kinds of error are `error` there.
 OUTCOMES: dict[str, Literal["ok", "warn", "error", "reject"]] = {OK: "ok", WARN: "warn", ERROR: "error", UNKNOWN: "error", REJECT: "reject"}
-_WORDS = np.array([OUTCOMES.get(chr(code)) for code in range(128)], dtype=object)
+_WORDS = ("ok", "warn", "error", "reject")
+_PLACES = np.array([_WORDS.index(OUTCOMES[chr(code)]) if chr(code) in OUTCOMES else -1 for code in range(128)], dtype=np.int8)
 #: The state that a row's answer leaves behind.
 STATES = {OK: states.DONE, WARN: states.DONE, ERROR: states.REFUSED, UNKNOWN: states.UNKNOWN, REJECT: states.REJECTED, JOB: states.BLOCKED}
 #: Mixed answers count for a unit as the worst of them: due again before dead letter before delivered.
@@ -92,9 +94,9 @@ class Answers:
         for place, message in e.messages.items():
             self.messages[int(e.index[place])] = message
 
-    def outcomes(self, index: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def outcomes(self, index: np.ndarray[Any, Any]) -> pa.DictionaryArray:
         """What the answers of these rows are called in the record files; they should have one."""
-        return np.asarray(_WORDS[self.codes[index].view(np.uint32)])
+        return pa.DictionaryArray.from_arrays(pa.array(_PLACES[self.codes[index].view(np.uint32)]), pa.array(_WORDS, pa.string()))
 
     def failed(self, index: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """A mask of those of some rows that ended in error."""

@@ -23,6 +23,8 @@ SCHEMA = pa.schema([
     ("sync_configuration_id", pa.string()), ("sync_run_id", pa.string()),
     ("row_id", pa.int64()), ("change_type", pa.string()), ("outcome", pa.string()), ("attempt", pa.int32()),
     ("batch_number", pa.int32()), ("previous_payload", pa.string())])
+#: Columns of few words, which repeat.
+WORDS = ("operation", "status", "sync_configuration_id", "sync_run_id", "change_type", "outcome")
 KEYED = ("merge", "tracked", "scd2")
 STATUSES = {"ok": "succeeded", "warn": "succeeded", "error": "rejected", "reject": "rejected"}
 OPERATIONS: dict[Kind, str] = {"merge": "upsert", "tracked": "upsert", "append": "append", "table": "mirror", "partition": "mirror", "scd2": "append"}
@@ -69,7 +71,7 @@ class RecordBatch:
     rows: Sequence[dict[str, Any]]
     records: Sequence[bool] | np.ndarray[Any, Any]                  # false: an old image that only accompanies
     keys: Sequence[str | None] | pa.Array
-    outcomes: Sequence[str] | np.ndarray[Any, Any]                  # ok, warn, error, reject
+    outcomes: Sequence[str] | pa.DictionaryArray                    # ok, warn, error, reject
     attempts: Numbers
     batch_numbers: Numbers
     started: Numbers                            # microseconds since 1970 UTC
@@ -102,38 +104,52 @@ def with_columns(info: RunInfo, columns: Sequence[Column]) -> RunInfo:
 
 
 def record_table(info: RunInfo, batch: RecordBatch) -> pa.Table:
-    """The records as Arrow, columns at a time: record rows, and companions that are not ok."""
+    """The records as Arrow, columns at a time: record rows, and companions that are not ok. Columns of few words are dictionaries (WORDS), the others
+    as in SCHEMA."""
     records = np.asarray(batch.records, dtype=np.bool_)
-    said_kinds = np.asarray(batch.outcomes, dtype=object)
-    picked = np.flatnonzero(records | (said_kinds != "ok"))
-    places = picked.tolist()
-    rows = batch.rows if len(places) == len(batch.rows) else [batch.rows[i] for i in places]
+    kinds = batch.outcomes if isinstance(batch.outcomes, pa.DictionaryArray) else pa.array(batch.outcomes, pa.string()).dictionary_encode()
+    picked = np.flatnonzero(records | ~_is(kinds, "ok"))
+    whole = len(picked) == len(records)
+    rows = batch.rows if whole else [batch.rows[i] for i in picked.tolist()]
     old = _previous(info, batch, records)
-    row_ids = _picked(batch, _ROWID, picked, rows).cast(pa.int64())
-    changes, kinds = _picked(batch, _CHANGE, picked, rows).cast(pa.string()), _strings(said_kinds[picked].tolist())
+
+    def of_picked(column: Any) -> Any:
+        return column if whole else column.take(pa.array(picked)) if isinstance(column, pa.Array) else np.asarray(column)[picked]
+
+    row_ids = _column(batch, _ROWID, of_picked, rows).cast(pa.int64())
+    changes, kinds = _column(batch, _CHANGE, of_picked, rows).cast(pa.string()).dictionary_encode(), of_picked(kinds)
     keys = batch.keys if isinstance(batch.keys, pa.Array) else _strings(batch.keys)
-    said = _messages(info, batch, places)
-    return pa.table([
-        _identifier_column(info, rows, keys if len(picked) == len(keys) else keys.take(pa.array(picked)), row_ids), _payload_column(info, batch, rows, picked),
-        _words(changes, lambda change: _operation(info.kind, change)), _words(kinds, STATUSES.__getitem__),
-        _strings(said), _moments(batch.started, picked), _moments(batch.ended, picked),
-        *_same(info, len(rows)), row_ids, changes, kinds,
-        pa.array(np.asarray(batch.attempts, dtype=np.int32)[picked]), pa.array(np.asarray(batch.batch_numbers, dtype=np.int32)[picked]),
-        pa.array([old.get(i) for i in places], pa.string()) if old else pa.nulls(len(rows), pa.string())], schema=SCHEMA)
+    made = {
+        "identifier": _identifier_column(info, rows, of_picked(keys), row_ids), "record_payload": _payload_column(info, batch, rows, picked),
+        "operation": _words(changes, lambda change: _operation(info.kind, change)), "status": _words(kinds, STATUSES.__getitem__),
+        "status_message": _strings(_messages(info, batch, picked.tolist())) if batch.messages else pa.nulls(len(rows), pa.string()),
+        "batch_started_at": _moments(of_picked(batch.started)), "batch_ended_at": _moments(of_picked(batch.ended)),
+        "sync_configuration_id": _same(info.sync_id, len(rows)), "sync_run_id": _same(info.run_id, len(rows)),
+        "row_id": row_ids, "change_type": changes, "outcome": kinds,
+        "attempt": pa.array(of_picked(batch.attempts), pa.int32()), "batch_number": pa.array(of_picked(batch.batch_numbers), pa.int32()),
+        "previous_payload": pa.array([old.get(i) for i in picked.tolist()], pa.string()) if old else pa.nulls(len(rows), pa.string())}
+    return pa.table([made[name] for name in SCHEMA.names], names=SCHEMA.names)
 
 
-def _picked(batch: RecordBatch, name: str, picked: np.ndarray[Any, Any], rows: Sequence[dict[str, Any]]) -> pa.Array:
+def _is(given: pa.DictionaryArray, word: str) -> np.ndarray[Any, Any]:
+    """A mask of the places where the word stands."""
+    words = given.dictionary.to_pylist()
+    return np.asarray(given.indices.to_numpy() == words.index(word)) if word in words else np.zeros(len(given), dtype=bool)
+
+
+def _column(batch: RecordBatch, name: str, of_picked: Callable[[Any], Any], rows: Sequence[dict[str, Any]]) -> pa.Array:
     """One column of the picked rows, which `rows` are."""
     if batch.source is None:
         return pa.array([row[name] for row in rows])
-    column = batch.source.column(name).combine_chunks()
-    return column if len(picked) == len(column) else column.take(pa.array(picked))
+    return of_picked(batch.source.column(name).combine_chunks())
 
 
-def _words(given: pa.Array, word: Callable[[str], str]) -> pa.Array:
-    """A column of few different words, most often of one, from another such column."""
-    few = given.dictionary_encode()
-    return pa.array([word(text) for text in few.dictionary.to_pylist()], pa.string()).take(few.indices)
+def _words(given: pa.DictionaryArray, word: Callable[[str], str]) -> pa.DictionaryArray:
+    """A column of few different words from another such column."""
+    said = [word(text) for text in given.dictionary.to_pylist()]
+    few = list(dict.fromkeys(said))             # each once, or Parquet does not take them as they are
+    places = np.array([few.index(text) for text in said], dtype=np.int32)
+    return pa.DictionaryArray.from_arrays(given.indices if len(few) == len(said) else pa.array(places[given.indices.to_numpy()]), pa.array(few, pa.string()))
 
 
 def _strings(texts: Sequence[str | None]) -> pa.Array:
@@ -144,12 +160,12 @@ def _strings(texts: Sequence[str | None]) -> pa.Array:
         return pa.array([None if t is None else t.encode(errors="backslashreplace").decode() for t in texts], pa.string())
 
 
-def _moments(micros: Numbers, picked: np.ndarray[Any, Any]) -> pa.Array:
-    return pa.array(np.asarray(micros, dtype=np.int64)[picked]).cast(MOMENT)
+def _moments(micros: Numbers) -> pa.Array:
+    return pa.array(np.asarray(micros, dtype=np.int64)).cast(MOMENT)
 
 
-def _same(info: RunInfo, rows: int) -> tuple[pa.Array, pa.Array]:
-    return pa.repeat(str(info.sync_id), rows), pa.repeat(str(info.run_id), rows)
+def _same(number: int, rows: int) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, dtype=np.int32)), pa.array([str(number)], pa.string()))
 
 
 def _operation(kind: Kind, change: str) -> str:
@@ -227,8 +243,6 @@ def _previous(info: RunInfo, batch: RecordBatch, records: np.ndarray[Any, Any]) 
 
 def _messages(info: RunInfo, batch: RecordBatch, picked: Sequence[int]) -> list[str | None]:
     """Messages without the masked values of the rows of their call."""
-    if not batch.messages:
-        return [None] * len(picked)
     said = [batch.messages.get(i) or None for i in picked]
     if not info.masks:
         return said
@@ -256,8 +270,9 @@ def invalid_table(info: RunInfo, part: pa.Table, rows: Sequence[dict[str, Any]],
     operations = {"append": "append", "scd2": "append"}
     return pa.table([
         pa.array(ids, pa.string()), pa.array(_payloads(info, rows), pa.string()), pa.repeat(operations.get(info.kind, OPERATIONS[info.kind]), n),
-        pa.array(status, pa.string()), pa.array([said.get(s, "") for s in status], pa.string()), moments, moments, *_same(info, n),
-        *none, pa.repeat("invalid", n), pa.nulls(n, pa.int32()), pa.nulls(n, pa.int32()), pa.nulls(n, pa.string())], schema=SCHEMA)
+        pa.array(status, pa.string()), pa.array([said.get(s, "") for s in status], pa.string()), moments, moments,
+        _same(info.sync_id, n), _same(info.run_id, n), *none, pa.repeat("invalid", n),
+        pa.nulls(n, pa.int32()), pa.nulls(n, pa.int32()), pa.nulls(n, pa.string())], names=SCHEMA.names)
 
 
 def planned_table(info: RunInfo, rows: Sequence[dict[str, Any]], chunk: pa.Table) -> pa.Table:

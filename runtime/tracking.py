@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from runtime import messages
+from runtime import messages, record_rows
 from runtime.errors import StoreError
 from runtime.record_rows import MOMENT, OPERATIONS, SCHEMA, STATUSES, Places, RecordBatch, RunInfo, invalid_table, planned_table, record_table, with_columns
 from runtime.store import AlreadyThere, Store
@@ -131,14 +131,14 @@ def write(store: Store, info: RunInfo, batch: RecordBatch, reserve: Callable[[st
 
 def to_parquet(table: pa.Table, marks: dict[str, str] | None = None) -> bytes:
     """A record file's bytes: words that repeat are a dictionary, and identifier has a bloom filter. Numbers and times are plain: they repeat in runs,
-    which zstd makes as small in less time. Payloads have no bounds."""
+    which zstd makes as small in less time. Payloads have no bounds. Readers see texts where Arrow had dictionaries: its schema is not stored."""
     payloads = ("record_payload", "previous_payload")
-    words = ("operation", "status", "status_message", "sync_configuration_id", "sync_run_id", "change_type", "outcome")
     sink = pa.BufferOutputStream()
-    pq.write_table(table.replace_schema_metadata(marks), sink, compression="zstd", row_group_size=ROW_GROUP,
-                   use_dictionary=list(words),
-                   write_statistics=[n for n in table.column_names if n not in payloads],
-                   bloom_filter_options={"identifier": {"ndv": max(1, min(table.num_rows, ROW_GROUP)), "fpp": 0.01}})
+    with pq.ParquetWriter(sink, table.schema, compression="zstd", use_dictionary=[*record_rows.WORDS, "status_message"], store_schema=False,
+                          write_statistics=[n for n in table.column_names if n not in payloads],
+                          bloom_filter_options={"identifier": {"ndv": max(1, min(table.num_rows, ROW_GROUP)), "fpp": 0.01}}) as file:
+        file.write_table(table, row_group_size=ROW_GROUP)
+        file.add_key_value_metadata(marks or {})
     return bytes(sink.getvalue())
 
 
@@ -166,11 +166,10 @@ def _marks_of(store: Store, path: str) -> dict[str, str]:
 
 
 def _described(table: pa.Table, batch_type: str, number: int, url: str, size: int) -> WrittenFile:
-    status, message = table.column("status"), table.column("status_message")
-    keys = pc.binary_join_element_wise(status, table.column("operation"), pc.fill_null(table.column("change_type"), ""), "|")
+    message = table.column("status_message")
     bounds = pc.min_max(table.column("identifier")).as_py()
-    return WrittenFile(batch_type, number, url, table.num_rows, size, _tally(status), _tally(keys), *_bounds(bounds["min"], bounds["max"]),
-                       _groups(table.filter(pc.is_valid(message))))
+    return WrittenFile(batch_type, number, url, table.num_rows, size, _tally(table, "status"), _tally(table, "status", "operation", "change_type"),
+                       *_bounds(bounds["min"], bounds["max"]), _groups(table.filter(pc.is_valid(message)) if message.null_count < len(message) else table[:0]))
 
 
 def _bounds(low: str | None, high: str | None) -> tuple[str | None, str | None]:
@@ -190,8 +189,16 @@ def _sample(text: str | None) -> str | None:
     return text if len(text) <= LONGEST_SAMPLE else text[:LONGEST_SAMPLE - 1] + "…"
 
 
-def _tally(column: pa.ChunkedArray) -> dict[str, int]:
-    return {str(entry["values"]): int(entry["counts"]) for entry in pc.value_counts(column).to_pylist()}
+def _tally(table: pa.Table, *names: str) -> dict[str, int]:
+    """How often the words of these columns stand together; no word is an empty one."""
+    where, words = np.zeros(table.num_rows, dtype=np.int64), [""]
+    for name in names:
+        column = table.column(name).combine_chunks()
+        few = column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode()
+        mine = [*few.dictionary.to_pylist(), ""]
+        where = where * len(mine) + few.indices.fill_null(len(mine) - 1).to_numpy()
+        words = [f"{before}|{word}" if before else word for before in words for word in mine]
+    return {words[i]: n for i, n in enumerate(np.bincount(where).tolist()) if n}
 
 
 def _groups(said: pa.Table) -> list[MessageGroup]:
