@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import cache
+from functools import cache, cached_property
 from itertools import islice
 from typing import Any
 
@@ -26,7 +26,7 @@ from .model import SqlProblems
 from .types import Type
 
 NOWHERE = 18446744073709551615
-_PLACE = re.compile(r'(?:(?<="query_location":)|(?<="query_location_length":)) ?\d+')
+_PLACE = re.compile(r'("query_location(?:_length)?":)\s*\d+')
 #: Characters of one line of a message.
 LONGEST = 300
 #: Statements that are described by one question: many are cheaper than one, and more than these are not.
@@ -82,9 +82,18 @@ class Gate:
         self._ahead: dict[str, str] = {}            # what DuckDB said of texts that nobody asked for yet
         self._told: dict[str, tuple[Node, Described]] = {}
         self._nodes: dict[str, list[Node]] = {}
-        rows = self.con.execute("SELECT function_name, function_type, stability FROM duckdb_functions()").fetchall()
-        self.aggregates = {n for n, t, _ in rows if t == "aggregate"} | {"json_group_array", "json_group_object", "json_group_structure", "count_star"}
-        self.foldable = {n for n, t, s in rows if t == "scalar"} - {n for n, t, s in rows if t == "scalar" and s != "CONSISTENT"}
+        with_thread = ThreadPoolExecutor(1)        # a question of 20 ms that the first translation needs
+        self._functions = with_thread.submit(lambda: self.other.execute("SELECT function_name, function_type, stability FROM duckdb_functions()").fetchall())
+        with_thread.shutdown(wait=False)
+
+    @cached_property
+    def aggregates(self) -> set[str]:
+        return {n for n, t, _ in self._functions.result() if t == "aggregate"} | {"json_group_array", "json_group_object", "json_group_structure", "count_star"}
+
+    @cached_property
+    def foldable(self) -> set[str]:
+        rows = self._functions.result()
+        return {n for n, t, s in rows if t == "scalar"} - {n for n, t, s in rows if t == "scalar" and s != "CONSISTENT"}
 
     def run(self, sql: str, *args: object) -> list[tuple[Any, ...]]:
         try:
@@ -221,7 +230,7 @@ class Gate:
                               "date_part('minute', v) * 60000000 + date_part('microsecond', v) FROM ", node, select)
 
     def _computed(self, question: str, node: Node, select: Node) -> tuple[Any, ...]:
-        written = _PLACE.sub("0", _written({**select, "select_list": [node]}))
+        written = _PLACE.sub(r"\g<1>0", _written({**select, "select_list": [node]}))
         key = question + written
         if key not in self._values:
             if len(self._values) > 20_000:
@@ -268,11 +277,12 @@ def _written(node: Node) -> str:
 
 
 def placeless(node: Node) -> str:
-    """A piece of a statement, wherever it stands in it."""
+    """A piece of a statement, wherever it stands in it: to be compared only."""
     try:
-        return _PLACE.sub("0", orjson.dumps(node).decode())
+        written = orjson.dumps(node).decode()
     except TypeError:                           # nested deeper than it goes
-        return _PLACE.sub("0", json.dumps(node))
+        written = json.dumps(node)
+    return _PLACE.sub("", written)
 
 
 def _read(text: str) -> Any:

@@ -18,6 +18,8 @@ from .model import Refused
 from .types import Type, name_quoted
 
 Columns = list[tuple[str, Type]]
+#: Expressions without any below them: most of a statement.
+LEAVES = ("COLUMN_REF", "CONSTANT")
 #: Operators whose type is BOOLEAN whatever they stand between.
 TRUE_OR_FALSE = ("OPERATOR_NOT", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL", "COMPARE_IN", "COMPARE_NOT_IN")
 #: With one of these below, an expression and its columns do not tell its type.
@@ -234,6 +236,8 @@ def is_fixed(node: Node) -> bool:
 def children(node: Node) -> list[Node]:
     """The expressions directly below an expression (a subquery's own query excluded)."""
     out: list[Node] = []
+    if node.get("class") in LEAVES:
+        return out
     for key, value in node.items():
         of = type(value)
         if (of is not dict and of is not list) or not value or key == "subquery" or key == "type_expr":

@@ -14,15 +14,13 @@ from .gate import GateError, Node, first_offset, gate, line_of, lock
 from .model import FileRead, Refused, SqlProblems, TableRef, Translated
 from .places import Place
 from .query import Queries
-from .scope import Columns
+from .scope import LEAVES, Columns
 from .types import UnknownType, name_quoted, parse, spark_type
 
 registry.load()
 _HINT = "; rewrite it, or write the model in Spark SQL with `-- @dialect: spark`"
 #: So few statements are described as well one by one.
 FEW = 4
-#: Expressions without anything below them: most of a statement.
-LEAVES = ("COLUMN_REF", "CONSTANT")
 _done: dict[Any, Translated] = {}
 
 

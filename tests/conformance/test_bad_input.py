@@ -2,6 +2,7 @@
 import resource
 
 import duckdb
+import pytest
 
 
 def memory():
@@ -31,6 +32,7 @@ def test_a_value_that_cannot_be_computed_with_is_told_in_one_line_and_readers_ar
     assert "in/late.csv, line 30002" in said and "Could not convert string ***" in said and "secret-77" not in said
 
 
+@pytest.mark.slow
 def test_keys_of_no_use_in_bulk_are_listed_by_key_and_pass_no_memory(case):
     """A half without a key, a half twice; and one good row that is sent."""
     rows = 400_000
@@ -55,6 +57,7 @@ def test_keys_of_no_use_in_bulk_are_listed_by_key_and_pass_no_memory(case):
     assert listed == [None] * (rows // 2 - 1) + sorted(str(i // 2) for i in range(rows // 2))        # rows of a key stand together
 
 
+@pytest.mark.slow
 def test_a_thousand_columns_and_cells_of_two_megabytes_arrive_and_only_what_changed_is_sent(case):
     def row(number, **other):
         return {"id": number, **{f"c{i}": i for i in range(1, 999)}, "long": f"{number}" * 2_000_000, **other}

@@ -27,6 +27,7 @@ def places(case, s3, monkeypatch):
     return keys
 
 
+@pytest.mark.slow
 def test_a_merge_run_a_quiet_run_and_the_changes_with_lake_and_staging_in_a_bucket(case, places):
     contacts(case, *[(i, f"p{i}@x") for i in range(1, 8)], header="-- @on_missing: delete", push={"batch_size": 3})
     statuses(case, {2: "error: later"}, times=1)
