@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql.types import StructType
 
 from runtime import kinds
+from runtime.kinds import effort
 from runtime.lake import H1, LakeTable, quoted
 from runtime.model import MaxDeletes, Model, Sink
 
@@ -44,12 +45,14 @@ class Built:
         first = (self.last.previous_version or 0) + 1
         if first > self.last.version:
             return []
-        feed = self.table.feed(self.spark, first, self.last.version)
-        return sorted((tuple(r) for r in feed.select("_change_type", *(columns or ("id", "n"))).collect()), key=repr)
+        with effort.fit(self.spark, -1):
+            feed = self.table.feed(self.spark, first, self.last.version)
+            return sorted((tuple(r) for r in feed.select("_change_type", *(columns or ("id", "n"))).collect()), key=repr)
 
     def rows(self, *columns: str) -> list[tuple[Any, ...]]:
         """What the table holds, sorted."""
-        return sorted((tuple(r) for r in self.table.read(self.spark).select(*(columns or ("id", "n"))).collect()), key=repr)
+        with effort.fit(self.spark, -1):
+            return sorted((tuple(r) for r in self.table.read(self.spark).select(*(columns or ("id", "n"))).collect()), key=repr)
 
     def invalid(self) -> list[tuple[Any, ...]]:
         """The columns, the check that failed and the key of each."""

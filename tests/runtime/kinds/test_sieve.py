@@ -1,6 +1,8 @@
 """Few changes of a large table are found by a filter and committed where they lie; whatever the filter cannot tell is joined."""
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +24,40 @@ class Watched(Built):
         self.build(*rows, **options)
         return " ".join(self.ways)
 
+    def another(self, folder: Path) -> Watched:
+        """A table that holds the same, made in the same way."""
+        made = Watched(self.spark, folder, "merge", "id")
+        shutil.copytree(self.table.path, made.table.path)
+        made.ways, made.delivered, made.last = self.ways, self.delivered, self.last
+        return made
+
+
+@pytest.fixture(scope="module")
+def first(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    """The table that each test begins with."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(effort, "LITTLE", 0)
+        made = Watched(spark, tmp_path_factory.mktemp("first"), "merge", "id")
+        made.build(*ROWS)
+    yield made
+
 
 @pytest.fixture
-def table(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Watched:
+def table(first: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Watched:
+    """With Spark's settings for a large table in the test that asks for them: with those for little the same takes two thirds of the time."""
+    if not request.node.get_closest_marker("large"):
+        little = effort.settings(0)
+        monkeypatch.setattr(effort, "settings", lambda size: little)
     monkeypatch.setattr(effort, "LITTLE", 0)
-    made = Watched(spark, tmp_path, "merge", "id")
-    made.ways = []
+    first.ways = []
+    made = first.another(tmp_path)
     for module, name in ((commit, "write"), (merge, "compare")):
         usual = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *a, _usual=usual, _name=name, **k: (made.ways.append(_name), _usual(*a, **k))[1])
-    made.build(*ROWS)
     return made
 
 
+@pytest.mark.large
 def test_changed_and_new_rows_are_committed_without_a_merge(table: Watched) -> None:
     ids = dict(table.rows("id", "__ondatra_rowid"))
     assert table.way(*ROWS[:-1], (39, "N"), (77, "new"), (78, "new")) == "write"
@@ -77,15 +100,14 @@ def test_vanished_rows_are_deleted_or_stay(table: Watched) -> None:
     assert table.way(*ROWS[6:-1], (39, "Q"), (50, "new")) == "" and table.changes() == [("insert", 50, "new")]
 
 
-def test_rows_without_a_usable_key_are_found_by_the_join(table: Watched) -> None:
+def test_rows_without_a_usable_key_are_found_by_the_join(table: Watched, first: Watched, tmp_path: Path) -> None:
+    twice, two = first.another(tmp_path / "twice"), first.another(tmp_path / "two")
     assert table.way(*ROWS[:-1], (39, "N"), (None, "x"), (5, "twice")) == "compare"
     assert table.last is not None and table.last.invalid_rows == 3
     assert table.changes() == [("update_postimage", 39, "N"), ("update_preimage", 39, "n39")]
     assert table.rows() == sorted([*ROWS[:-1], (39, "N")], key=repr)
-    table.build(*ROWS)
-    assert table.way(*ROWS, (5, "n5")) == "compare" and table.last.invalid_rows == 2        # the same content twice
-    table.build(*ROWS)
-    assert table.way(*ROWS[:-1], (39, "N"), (39, "O")) == "compare" and table.last.invalid_rows == 2
+    assert twice.way(*ROWS, (5, "n5")) == "compare" and twice.last and twice.last.invalid_rows == 2        # the same content twice
+    assert two.way(*ROWS[:-1], (39, "N"), (39, "O")) == "compare" and two.last and two.last.invalid_rows == 2
 
 
 def test_a_change_that_slips_through_the_filter_is_found_all_the_same(table: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
