@@ -59,8 +59,8 @@ class Bench:
         built = kinds.build(self.spark, self.model(), table, source, run_id=1)
         if built.version == mark:
             return 0
-        staged = stage(self.spark, StageRequest(self.model(), table, mark, built.version, built.previous_version or 0, (), (self.folder / "staged").as_uri()))
-        return staged.changed
+        request = StageRequest(self.model(), table, mark, built.version, built.previous_version or 0, (), (self.folder / "staged").as_uri(), made=built.feed)
+        return stage(self.spark, request).changed
 
     def plain_table(self, name: str, rows: Any, *, vectors: bool = False) -> str:
         """What one would write by hand; Delta's own default has no deletion vectors."""

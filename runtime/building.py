@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from runtime.kinds import Built
     from runtime.staging import Staged, WaitingChunk
 
-#: Bytes that a row which waits from an earlier run is taken for, when the effort of staging is guessed.
-ROW = 200
-
 
 @dataclass(frozen=True)
 class Remembered:
@@ -144,7 +141,6 @@ class Building:
 
     def _stage(self, builder: Builder, work: SyncWork, result: Result) -> Staged | None:
         """The chunks of what changed since the mark; None when the table stands at the mark and nothing else is asked."""
-        from runtime.kinds import effort
         from runtime.lake import LakeTable
         from runtime.staging import StageRequest, needs_stage, stage
 
@@ -155,9 +151,9 @@ class Building:
         table = LakeTable(self.lake.table_url(result.model.name))
         request = StageRequest(
             model=result.model, table=table, mark=mark, version=result.version, own_from=result.own_from if result.own_from is not None else -1,
-            waiting=work.waiting, out_url=work.out_url, full=work.full, forgo=work.forgo, columns=result.columns)
-        with effort.fit(builder.spark, table.size() + ROW * sum(len(c.states) for c in work.waiting)):
-            return stage(builder.spark, request)
+            waiting=work.waiting, out_url=work.out_url, full=work.full, forgo=work.forgo, columns=result.columns,
+            made=result.built.feed if result.built else None)
+        return stage(builder.spark, request)
 
 
 def held_without_history(result: Result, error: HistoryGone) -> HeldError:

@@ -33,16 +33,21 @@ from runtime.chunk_files import (
     units,
 )
 from runtime.errors import HistoryGone
+from runtime.kinds import effort
 from runtime.layout import ONE_TASK, spark_path, write, write_plain
 from runtime.model import Column, Model
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from runtime.kinds.built import Feed
+
 __all__ = ["Folded", "StageRequest", "Staged", "StagedChunk", "WaitingChunk", "fold", "needs_stage", "read_chunk", "read_column", "stage", "stage_again",
            "units", "write_plain"]
 
 
+#: Bytes of a row that waits, about.
+ROW = 200
 #: What tells where a waiting row lies.
 PLACE = ("__ondatra_chunk", "__ondatra_at", "__ondatra_waits", "__ondatra_state")
 
@@ -52,6 +57,7 @@ class FeedTable(Protocol):
 
     def feed(self, spark: SparkSession, start: int, end: int) -> DataFrame: ...
     def read(self, spark: SparkSession, version: int | None = None) -> DataFrame: ...
+    def size(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,16 @@ class StageRequest:
     full: bool = False
     columns: tuple[Column, ...] = ()            # the SELECT's, in its order
     forgo: bool = False                         # with full: the feed is gone, so only the current rows and what waits are sent
+    made: Feed | None = None                    # what the commit of `version` added to the feed, where it was just made
+
+    @property
+    def start(self) -> int:
+        return 0 if self.mark is None else self.mark + 1
+
+    @property
+    def is_made(self) -> bool:
+        """Whether the feed need not be read."""
+        return self.made is not None and self.start == self.version
 
 
 @dataclass(frozen=True)
@@ -106,7 +122,14 @@ def needs_stage(waiting: tuple[WaitingChunk, ...]) -> bool:
 
 def stage(spark: SparkSession, request: StageRequest) -> Staged:
     """Writes the chunk files of everything that changed since the mark. Raises HistoryGone."""
-    return _Staging(spark, request).run()
+    with effort.fit(spark, _size(request)):
+        return _Staging(spark, request).run()
+
+
+def _size(request: StageRequest) -> int:
+    """Bytes to go through, about."""
+    few = request.is_made and not request.full and effort.are_few(sum(request.made.counts.values()) if request.made else 0)
+    return ROW * sum(len(c.states) for c in request.waiting) + (0 if few else request.table.size())
 
 
 def stage_again(spark: SparkSession, request: StageRequest, wanted: Sequence[Any]) -> Staged:
@@ -180,9 +203,12 @@ class _Staging:
 
     def _feed(self) -> _Feed:
         r = self.request
-        start = 0 if r.mark is None else r.mark + 1
+        start = r.start
         if start > r.version or (r.forgo and r.full):
             return _Feed([], {})
+        if r.made is not None and r.is_made:
+            made = r.made.rows.selectExpr("*", f"{r.version}L AS _commit_version")
+            return _Feed([made], {(r.version, kind): rows for kind, rows in r.made.counts.items()})
         try:
             frame = r.table.feed(self.spark, start, r.version)
             return _Feed([frame], _count(frame))

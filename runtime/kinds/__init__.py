@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from runtime.kinds import append, merge, partition, scd2, table, tracked
-from runtime.kinds.base import BuildOptions, Built, Job
+from runtime.kinds.base import Job
+from runtime.kinds.built import BuildOptions, Built
 from runtime.lake import LakeTable
 from runtime.model import Column, Model
 

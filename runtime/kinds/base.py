@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.content import HASHING, with_hashes
 from runtime.kinds import effort, keys
+from runtime.kinds.built import BuildOptions, Built, Feed
 from runtime.lake import H1, H2, HASH, KEY, PARTITION, ROWID, LakeTable, ddl, quoted
 from runtime.model import Model
 
@@ -27,32 +28,6 @@ USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 EXTRAS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "table": (), "append": (), "merge": ((KEY, "STRING"),), "tracked": ((KEY, "STRING"), (HASH, "STRING")), "partition": ((PARTITION, "STRING"),),
     "scd2": (("valid_from_snapshot", "BIGINT"), ("valid_to_snapshot", "BIGINT"), ("is_current", "BOOLEAN"), (KEY, "STRING"))}
-
-
-@dataclass(frozen=True)
-class BuildOptions:
-    """`confirmed_deletes` is the number that a person has seen and allowed; `full` starts the table anew."""
-
-    confirmed_deletes: int | None = None
-    full: bool = False
-
-
-@dataclass(frozen=True)
-class Built:
-    """How a build ended. Changes of versions above `previous_version` are its own.
-
-    `invalid` gives the rows that have no usable key, computed when asked; None where there are none.
-    """
-
-    action: str
-    version: int
-    previous_version: int | None
-    rows: int
-    source: int
-    invalid_rows: int
-    invalid_digest: str
-    invalid: DataFrame | None
-    deletes: int
 
 
 @dataclass(frozen=True)
@@ -139,6 +114,7 @@ class Job:
     held: list[DataFrame] = field(default_factory=list)
     seen: dict[str, Any] | None = None          # the source's digest, if one scan has told it
     filter: dict[str, Any] | None = None        # which filters are of the table as this build leaves it
+    feed: Feed | None = None                    # what the data commit adds to the change feed, where that is at hand
 
     def open(self) -> None:
         """Looks at what there is; a table of another kind or key starts anew."""
@@ -270,7 +246,7 @@ class Job:
 
     def _built(self, action: str, counts: Counts, previous: int) -> Built:
         invalid = keys.invalid_rows(self, previous) if counts.invalid else None
-        return Built(action, self.version, previous, counts.source, counts.source, counts.invalid, counts.invalid_digest, invalid, counts.deleted)
+        return Built(action, self.version, previous, counts.source, counts.source, counts.invalid, counts.invalid_digest, invalid, counts.deleted, self.feed)
 
     # steps
 

@@ -9,6 +9,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from runtime.kinds.base import Job
+from runtime.kinds.built import Feed
 from runtime.kinds.sieve import FILE, PLACE, Found
 from runtime.lake import KEY, ROWID, quoted
 
@@ -24,7 +25,7 @@ TEXT = 32
 
 
 def write(job: Job, found: Found) -> None:
-    """Makes the commit; `job.version` is its version then."""
+    """Makes the commit; `job.version` is its version then, and `job.feed` what it tells the change feed."""
     jvm: Any = job.spark._jvm
     delta = jvm.org.apache.spark.sql.delta
     # Delta's parts ask the thread's active session for their settings, the run's id among them
@@ -34,14 +35,16 @@ def write(job: Job, found: Found) -> None:
     snapshot = transaction.snapshot()
     if snapshot.version() != job.version:
         raise RuntimeError(f"{job.table.path} is at version {snapshot.version()}, not {job.version}: another process wrote it")
-    rows = _rows(job, found, _highest(snapshot))
+    rows, told = _rows(job, found, _highest(snapshot))
     actions = _marked(job, log, transaction, found)
     if found.inserted:
         transaction.setTrackHighWaterMarks(jvm.PythonUtils.toSeq([ROWID]).toSet())
     with job.told():
-        actions = actions.appendedAll(transaction.writeFiles(rows._jdf))
+        actions = actions.appendedAll(transaction.writeFiles(_laid(job, rows.unionByName(told), found)._jdf))
         transaction.commit(actions, getattr(delta, "DeltaOperations$Update")(jvm.scala.Option.empty()))
     job.version = job.table.version(job.spark)
+    counts = {"update_preimage": found.updated, "update_postimage": found.updated, "insert": found.inserted, "delete": found.counts.deleted}
+    job.feed = Feed(told, {kind: n for kind, n in counts.items() if n})
 
 
 def _highest(snapshot: Any) -> int:
@@ -51,7 +54,7 @@ def _highest(snapshot: Any) -> int:
     return int(told.get("delta.identity.highWaterMark", int(told["delta.identity.start"]) - 1))
 
 
-def _rows(job: Job, found: Found, highest: int) -> DataFrame:
+def _rows(job: Job, found: Found, highest: int) -> tuple[DataFrame, DataFrame]:
     """The table's new rows, and the feed's: old images, new ones, inserted and deleted rows."""
     from pyspark.sql import functions as F
 
@@ -61,13 +64,14 @@ def _rows(job: Job, found: Found, highest: int) -> DataFrame:
     changed = new.filter(F.col(ROWID).isNotNull()).select(*columns, F.lit("update_postimage").alias(CHANGE))
     # one task counts them, so the ids are dense
     fresh = new.filter(F.col(ROWID).isNull()).coalesce(1).withColumn(ROWID, F.monotonically_increasing_id() + F.lit(highest + 1))
-    told = job.keep(changed.unionByName(fresh.select(*columns, F.lit("insert").alias(CHANGE))))
-    parts = [told.withColumn(CHANGE, F.lit(None).cast("string")), told, found.old.select(*columns, F.lit("update_preimage").alias(CHANGE))]
+    kept = job.keep(changed.unionByName(fresh.select(*columns, F.lit("insert").alias(CHANGE))))
+    told = kept.unionByName(found.old.select(*columns, F.lit("update_preimage").alias(CHANGE)))
     if found.gone is not None:
-        parts.append(found.gone.select(*columns, F.lit("delete").alias(CHANGE)))
-    rows = parts[0]
-    for part in parts[1:]:
-        rows = rows.unionByName(part)
+        told = told.unionByName(found.gone.select(*columns, F.lit("delete").alias(CHANGE)))
+    return kept.withColumn(CHANGE, F.lit(None).cast("string")), told
+
+
+def _laid(job: Job, rows: DataFrame, found: Found) -> DataFrame:
     files = (found.counts.changed + found.counts.deleted) // A_FILE
     return rows.coalesce(max(1, min(files, job.spark.sparkContext.defaultParallelism)))
 

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 #: Bytes, as Spark guesses them, below which one task is faster than several.
 LITTLE = 4_000_000
+#: Rows, computed already, that are sooner walked through than code for them is compiled.
+FEW = 150_000
 #: Bytes of input for each task behind a shuffle, which moves keys and hashes only.
 A_TASK = 32_000_000
 #: From here on the guess is none.
@@ -28,6 +30,10 @@ def is_dear(source: DataFrame) -> bool:
 def size(source: DataFrame) -> int:
     """Bytes, as Spark guesses them; astronomical where it has no idea."""
     return int(str(_plan(source).stats().sizeInBytes()))
+
+
+def are_few(rows: int) -> bool:
+    return rows <= FEW
 
 
 def settings(size: int) -> dict[str, str]:

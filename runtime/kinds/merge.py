@@ -4,8 +4,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from runtime.kinds import commit, filters, groups, limits, sieve
-from runtime.kinds.base import Built, Counts, Job
+from runtime.kinds import commit, effort, filters, groups, limits, sieve
+from runtime.kinds.base import Counts, Job
+from runtime.kinds.built import Built
 from runtime.kinds.groups import LINES, N, S, X, Y
 from runtime.lake import H1, H2, KEY, ROWID, quoted
 
@@ -97,6 +98,8 @@ def _commit(job: Job, found: sieve.Found) -> Built:
         return job.settled(found.counts)
     limits.check(job, found.counts)
     previous = job.version
+    if effort.are_few(2 * found.counts.changed + found.counts.deleted):
+        job.set(effort.settings(0))
     if found.updated or found.counts.deleted:
         commit.write(job, found)
     else:

@@ -7,7 +7,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runtime.kinds import groups
-from runtime.kinds.base import Built, Counts, Job, broadcast, row_digests
+from runtime.kinds.base import Counts, Job, broadcast, row_digests
+from runtime.kinds.built import Built
 from runtime.kinds.groups import N, S, X, Y
 from runtime.lake import H1, H2, PARTITION, ROWID
 

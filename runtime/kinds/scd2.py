@@ -4,7 +4,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runtime.kinds import groups, merge
-from runtime.kinds.base import Built, Job
+from runtime.kinds.base import Job
+from runtime.kinds.built import Built
 from runtime.lake import KEY, ROWID
 
 if TYPE_CHECKING:

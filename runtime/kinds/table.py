@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 from runtime.kinds import limits
-from runtime.kinds.base import Built, Counts, Job, digest, row_digests
+from runtime.kinds.base import Counts, Job, digest, row_digests
+from runtime.kinds.built import Built
 from runtime.lake import H1, H2
 
 

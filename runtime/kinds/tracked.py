@@ -4,7 +4,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runtime.kinds import groups, limits
-from runtime.kinds.base import Built, Counts, Job, broadcast
+from runtime.kinds.base import Counts, Job, broadcast
+from runtime.kinds.built import Built
 from runtime.kinds.groups import N, content_text
 from runtime.lake import H1, H2, HASH, KEY, ROWID
 

@@ -79,6 +79,17 @@ def test_changed_and_new_rows_are_committed_without_a_merge(table: Watched) -> N
     assert [h["userMetadata"] for h in history if h["operation"] == "UPDATE"] == ['{"run": 7}'] * 2
 
 
+def test_a_commit_knows_what_its_change_feed_says(table: Watched) -> None:
+    table.model = Built(table.spark, Path("/nowhere"), "merge", "id", on_missing="delete").model
+    table.build(*ROWS)
+    assert table.way(*ROWS[1:-1], (39, None), (77, "new")) == "write" and table.last is not None and table.last.feed is not None
+    feed, version = table.last.feed, table.last.version
+    read = table.table.feed(table.spark, version, version).drop("_commit_version", "_commit_timestamp")
+    assert sorted(map(repr, feed.rows.select(*read.columns).collect())) == sorted(map(repr, read.collect()))
+    assert sorted(feed.rows.columns) == sorted(read.columns)
+    assert feed.counts == {"update_preimage": 1, "update_postimage": 1, "insert": 1, "delete": 1}
+
+
 def test_vanished_rows_are_deleted_or_stay(table: Watched) -> None:
     table.model = Built(table.spark, Path("/nowhere"), "merge", "id", on_missing="delete").model
     table.build(*ROWS)
