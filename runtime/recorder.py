@@ -28,7 +28,7 @@ class Recorder:
         self._error: BaseException | None = None
         self._changed = threading.Condition()
         self._commit = threading.Lock()
-        self._closed = False
+        self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
 
@@ -78,7 +78,7 @@ class Recorder:
     def close(self) -> None:
         """The last commit; raises what went wrong in the thread."""
         with self._changed:
-            self._closed = True
+            self._closed.set()
             self._changed.notify()
         self._thread.join()
         if self._error:
@@ -87,12 +87,12 @@ class Recorder:
 
     def _run(self) -> None:
         try:
-            while not self._closed:
+            while not self._closed.is_set():
                 with self._changed:
-                    self._changed.wait_for(lambda: self._waiting or self._closed)
+                    self._changed.wait_for(lambda: self._waiting or self._closed.is_set())
                     left = self._oldest + LONGEST_WAIT - time.monotonic()
-                if left > 0 and not self._closed:
-                    time.sleep(left)            # then another look: what waited may be committed by now
+                if left > 0:
+                    self._closed.wait(left)     # then another look: what waited may be committed by now
                 else:
                     self.flush()
         except BaseException as error:      # handed to the thread that pushes, which stops at its next answer
