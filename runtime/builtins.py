@@ -92,11 +92,12 @@ def _said(answer: Answer) -> dict[str, Any]:
     return {"ok": 200 <= answer.status < 300, "status_code": answer.status, "text": text, "json": parse_json(text), "headers": answer.headers}
 
 
-def _plain_http(asked: str) -> str | dict[str, Any] | None:
-    """A request without any options, as lines: method, body in JSON or nothing, URL. Its answer is the JSON list [ok, status, headers, text, json]
-    where that reads the same in Starlark, else as `_http` gives it."""
+def _plain_http(**asked: Any) -> dict[str, Any] | None:
+    """A request without any options. The name of the one argument is lines: method, body in JSON or nothing, URL. The only key of its answer is the
+    JSON list [ok, status, headers, text, json] where that reads the same in Starlark; else the answer is as `_http` gives it."""
     session: Session = current()
-    method, encoded, url = asked.split("\n", 2)
+    (lines,) = asked
+    method, encoded, url = lines.split("\n", 2)
     if encoded and not is_json(encoded):
         return None
     requester = session.requester
@@ -105,11 +106,11 @@ def _plain_http(asked: str) -> str | dict[str, Any] | None:
     answer: Answer = session.away(requester.send, request)
     if answer.told is None:
         answer.told = _told(answer)
-    told: str | dict[str, Any] = answer.told
+    told: dict[str, Any] = answer.told
     return told
 
 
-def _told(answer: Answer) -> str | dict[str, Any]:
+def _told(answer: Answer) -> dict[str, Any]:
     if len(answer.body) > _SMALL:
         return _said(answer)
     text = answer.text
@@ -118,7 +119,7 @@ def _told(answer: Answer) -> str | dict[str, Any]:
     if isinstance(value, _UNLIKE) or isinstance(value, dict) and (len(value) > 1 or any(isinstance(v, _UNLIKE_FIELDS) for v in value.values())):
         return _said(answer)
     try:
-        return orjson.dumps([200 <= answer.status < 300, answer.status, answer.headers, text, value]).decode()
+        return {orjson.dumps([200 <= answer.status < 300, answer.status, answer.headers, text, value]).decode(): 0}
     except (TypeError, ValueError):             # integers over 64 bits
         return _said(answer)
 

@@ -60,19 +60,30 @@ _PRELUDE = ("""
 ondatra__native_encode = json.encode
 ondatra__native_decode = json.decode
 """, """
+def ondatra__tied(row):
+    # of a row only what names it, because each value that passes costs microseconds
+    rows = [row] if type(row) == "dict" else row
+    if type(rows) != "list" or [r for r in rows if type(r) != "dict" or "__ondatra_rowid" not in r]:
+        return row
+    return [{k: r.get(k) for k in ("__ondatra_rowid", "__ondatra_change_type")} for r in rows]
+
 def ondatra__verb(method):
     def request(url, json=None, data=None, body=None, headers=None, params=None, timeout=None, retry=None, row=None):
         text = None if json == None else ondatra__native_encode(json)
         if data == None and body == None and headers == None and params == None and timeout == None and retry == None and row == None and type(url) == "string":
-            # each value that passes between Starlark and Python costs microseconds, so a plain request is one text each way
-            said = ondatra__plain(method + "\\n" + (text or "") + "\\n" + url)
-            if type(said) == "string":
-                said = ondatra__native_decode(said)
+            # as a name and not as a value, and back as a key: a text that is a value goes through Python's JSON parser, 10 microseconds of a request's 60
+            said = ondatra__plain(**{method + "\\n" + (text or "") + "\\n" + url: []})
+            if said == None:
+                said = ondatra__http(method, url, None, json)
+            elif len(said) == 1:
+                said = ondatra__native_decode(said.keys()[0])
                 return struct(ok=said[0], status_code=said[1], headers=said[2], text=said[3], json=said[4])
-        else:
-            said = ondatra__http(method, url, text, data=data, body=body, headers=headers, params=params, timeout=timeout, retry=retry, row=row)
+            return struct(**said)
+        given = [("data", data), ("body", body), ("headers", headers), ("params", params), ("timeout", timeout), ("retry", retry), ("row", ondatra__tied(row))]
+        given = {name: value for name, value in given if value != None}
+        said = ondatra__http(method, url, text, **given)
         if said == None:
-            said = ondatra__http(method, url, None, json, data=data, body=body, headers=headers, params=params, timeout=timeout, retry=retry, row=row)
+            said = ondatra__http(method, url, None, json, **given)
         return struct(**said)
     return request
 

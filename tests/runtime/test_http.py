@@ -5,6 +5,7 @@ import base64
 import gzip
 import hashlib
 import hmac
+import json
 import os
 import socket
 import ssl
@@ -53,6 +54,16 @@ def test_answers_that_are_alike_but_for_a_little_are_told_apart(bench: Bench, se
 
 
 # what is sent
+
+def test_any_text_passes_unchanged_both_ways(bench: Bench, server: WebServer) -> None:
+    texts = ["", "self", "a\nb\r\n", "\x00\x7f", "é\u2028😀", '"\\', "x" * 3_000]
+    server.reply = lambda seen: (200, {"Content-Type": "application/json"}, seen.body)
+    found = bench.see(f"for t in {texts!r}:", '    r = http.post("/é/a b", json={"t": t})', "    show([r.json, json.decode(r.text)])",
+                      '    http.post("/with", json={"t": t}, headers={"X-A": "b"}, row=rows[0])')
+    assert found == [[{"t": t}, {"t": t}] for t in texts]
+    assert [json.loads(s.body) for s in server.seen] == [{"t": t} for t in texts for _ in range(2)]
+    assert {s.path for s in server.seen} == {"/%C3%A9/a%20b", "/with"}
+
 
 def test_each_verb_sends_json_with_its_label(bench: Bench, server: WebServer) -> None:
     bench.see('for f in [http.post, http.put, http.patch, http.delete]:', '    f("/a", json={"n": 1})', 'http.get("/a")')
