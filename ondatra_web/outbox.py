@@ -198,8 +198,8 @@ class DatabaseOutbox:
         def number(batch_type: str) -> int:
             """The delivery's own number of that type; a second request gets the next free one of the run."""
             with transaction.atomic():
-                Run.objects.select_for_update().get(pk=claim.run_id)
-                mine = Delivery.objects.get(pk=claim.delivery_id)
+                Run.objects.select_for_update().only("pk").get(pk=claim.run_id)
+                mine = Delivery.objects.only("lease", "files").get(pk=claim.delivery_id)
                 if mine.lease != claim.lease:
                     raise self._lost(claim)
                 given = mine.files.get(batch_type)

