@@ -5,8 +5,8 @@ client; the bare loop hands it ready dicts and writes nothing down, ours reads c
 database and writes the record files. `--workers N` compares N push workers (processes) with one and shows their memory;
 `--delay 0.05` lets the server wait before each answer, so that it does not compete with them for the processor.
 `--against dlt` compares with dlt's custom destination on the same rows and server, in a virtual environment of its own.
-`--against unrecorded` says what records cost: runs by turns with them and without (nothing put into JSON, no file, no row that names one; answers are
-committed all the same), `--store s3` with files in a bucket of a real S3 server instead of a folder.
+`--against unrecorded` says what records cost: deliveries of one staged run by turns with them and without (nothing put into JSON, no file, no row
+that names one; answers are committed all the same), `--store s3` with files in a bucket of a real S3 server instead of a folder.
 """
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ print(time.perf_counter() - began)
 """
 
 
-def ours(rows: int, slug: str = "bench") -> float:
+def ours(rows: int) -> float:
     """Rows per second from the first claim to the closed run."""
-    return rows / delivered(*staged(slug), rows)[0]
+    return rows / delivered(*staged(), rows)[0]
 
 
 def delivered(walk: Any, run: Any, rows: int) -> tuple[float, float]:
@@ -100,24 +100,43 @@ def bare(url: str, rows: int, batch: int) -> float:
 
 # what records cost
 
-def unrecorded(rows: int, slugs: list[str]) -> tuple[float, float]:
-    """Rows per second with and without records: medians of runs by turns."""
+def unrecorded(rows: int, pairs: int) -> tuple[float, float]:
+    """Rows per second with and without records: medians of deliveries of the same staged run, by turns."""
     from unittest import mock
 
     from runtime import deliver
 
-    ready = [staged(slug) for slug in slugs]
+    walk, run = staged()
     took: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
-    for i, (walk, run) in enumerate(ready):
+    for i in as_staged(2 * pairs):
         recorded = i % 4 in (0, 3)              # what the machine does meanwhile meets both alike
         nothing: Any = contextlib.nullcontext() if recorded else mock.patch.multiple(deliver, _batch_types=lambda *_: (), _write_records=lambda *_: ())
         with nothing:
             took[recorded].append(delivered(walk, run, rows))
-    (wall, cpu), (bare_wall, bare_cpu) = ((median(seconds) for seconds in zip(*took[recorded])) for recorded in (True, False))
-    print(f"seconds by turns: {', '.join(f'{a:.2f} / {b:.2f}' for (a, _), (b, _) in zip(took[True], took[False]))}")
-    print(f"records: {1 - bare_wall / wall:.1%} of the delivery's time ({(wall - bare_wall) / rows * 1e6:.2f} µs a row), "
-          f"{1 - bare_cpu / cpu:.1%} of its processor time ({(cpu - bare_cpu) / rows * 1e6:.2f} µs a row)")
-    return rows / wall, rows / bare_wall
+    for i, what in enumerate(("time", "processor time")):
+        pairs_of = [(whole[i], bare[i]) for whole, bare in zip(took[True], took[False])]
+        print(f"{what} with / without: {', '.join(f'{whole:.2f} / {bare:.2f} s' for whole, bare in pairs_of)}")
+        print(f"records: {median(1 - bare / whole for whole, bare in pairs_of):.1%} of the delivery's {what}, "
+              f"{median(whole - bare for whole, bare in pairs_of) / rows * 1e6:.2f} µs a row (medians of the pairs)")
+    mine, other = (median(rows / took_so for took_so, _ in took[recorded]) for recorded in (True, False))
+    return mine, other
+
+
+def as_staged(times: int) -> Iterator[int]:
+    """Counts to `times`, each time with the database as it is now and an empty store."""
+    import sqlite3
+
+    from django.conf import settings
+
+    from runtime.store import open_store
+
+    database, store = settings.DATABASES["default"]["NAME"], open_store(settings.ONDATRA.tracking_url)
+    with contextlib.closing(sqlite3.connect(database)) as live, contextlib.closing(sqlite3.connect(":memory:")) as kept:
+        live.backup(kept)
+        for i in range(times):
+            kept.backup(live)
+            store.delete_prefix("sync_tracking_datasets")
+            yield i
 
 
 @contextlib.contextmanager
@@ -196,12 +215,9 @@ def dlt(folder: Path, url: str, batch: int) -> float:
 
 def compared(told: argparse.Namespace, folder: Path, url: str) -> tuple[float, float, str]:
     """Rows per second of ours and of what it is compared with, and the name of that."""
-    if told.against == "unrecorded":
-        slugs = [f"bench-{i}" for i in range(2 * told.pairs)]
-        for slug in slugs:
-            project(folder, told.rows, url, PUSH, slug=slug, batch_size=told.batch)
-        return *unrecorded(told.rows, slugs), f"deliver-records-{told.store}"
     project(folder, told.rows, url, PUSH, batch_size=told.batch, max_concurrent=told.workers)
+    if told.against == "unrecorded":
+        return *unrecorded(told.rows, told.pairs), f"deliver-records-{told.store}"
     if told.workers > 1:
         alone = told.rows // 4                  # a quarter is long enough for a rate, and says whether memory grows with the rows
         project(folder, alone, url, PUSH, slug="alone", batch_size=told.batch)
@@ -221,7 +237,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--delay", type=float, default=0.0, metavar="SECONDS")
     parser.add_argument("--against", choices=["loop", "dlt", "unrecorded"], default="loop")
-    parser.add_argument("--pairs", type=int, default=4, help="of runs with and without records")
+    parser.add_argument("--pairs", type=int, default=6, help="of runs with and without records")
     parser.add_argument("--store", choices=["folder", "s3"], default="folder")
     parser.add_argument("--worker", type=int, metavar="RUN", help=argparse.SUPPRESS)
     told = parser.parse_args()
