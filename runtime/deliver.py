@@ -15,7 +15,7 @@ from runtime.answers import Answers
 from runtime.errors import StoreError
 from runtime.filing import Filing, Reserve, Sealed
 from runtime.outbox import Claim, Closing, Outbox, RecordCounts
-from runtime.record_rows import RunInfo, rules_of
+from runtime.record_rows import LaterRows, RunInfo, rules_of
 from runtime.recorder import Recorder
 from runtime.sending import DeliveryRun, Progress, Sending
 from runtime.store import Store
@@ -38,8 +38,8 @@ def close_dead(claim: Claim, run: DeliveryRun, outbox: Outbox) -> None:
 def write_pending(claim: Claim, info: RunInfo, store: Store, outbox: Outbox) -> Written:
     """The files of a delivery that ended while the store was down. Raises StoreError while it still is."""
     table = chunk_files.read_chunk(claim.url, claim.selected)
-    made = values.to_rows(table, claim.columns)
-    files = _write_records(claim, table, Answers(table.num_rows, claim.answered), lambda index: [made[i] for i in index], info, store, outbox.reserve(claim))
+    files = _write_records(claim, table, Answers(table.num_rows, claim.answered), lambda index: values.to_rows(table.take(pa.array(index)), claim.columns),
+                           info, store, outbox.reserve(claim))
     kept = chunk_files.kept_calls(claim.url, claim.delivery_id)
     return Written(files, call_files.put(store, info, claim.chunk_id, kept) if kept else None)
 
@@ -159,13 +159,15 @@ def _batch_types(table: pa.Table, answers: Answers) -> Sequence[str]:
 
 def _write_records(claim: Claim, table: pa.Table, answers: Answers, rows: Callable[[np.ndarray[Any, Any]], Sequence[dict[str, Any]]], info: RunInfo,
                    store: Store, reserve: Reserve) -> Sequence[tracking.WrittenFile]:
-    """The record files of a sealed delivery; `rows` gives those of some indexes as push() got them. Raises StoreError."""
+    """The record files of a sealed delivery; `rows` gives those of some indexes as push() got them, where columns
+    do not say enough. Raises StoreError."""
     index = _recorded(answers)
     if not len(index):
         return ()
     picked = table.take(pa.array(index)) if len(index) < table.num_rows else table
     batch = tracking.RecordBatch(
-        rows=rows(index), records=picked.column("__ondatra_record").to_numpy(), keys=picked.column("__ondatra_key").cast(pa.string()).combine_chunks(),
+        rows=LaterRows(len(index), lambda: rows(index)), records=picked.column("__ondatra_record").to_numpy(),
+        keys=picked.column("__ondatra_key").cast(pa.string()).combine_chunks(),
         outcomes=answers.outcomes(index), attempts=answers.attempt[index],
         batch_numbers=answers.call[index], started=answers.started[index], ended=answers.ended[index], digest=claim.sealed_digest,
         chunk_id=claim.chunk_id, messages=_at(answers.messages, index), source=picked)

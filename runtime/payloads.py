@@ -46,22 +46,23 @@ def column(columns: Sequence[Column], rows: Rows, source: pa.Table) -> pa.Chunke
     if not columns or not {c.name for c in columns} <= set(source.column_names):
         return None
     try:
-        return pa.chunked_array([_joined(columns, rows[i:i + _TOGETHER], source.slice(i, _TOGETHER)) for i in range(0, len(rows), _TOGETHER)], pa.string())
+        return pa.chunked_array([_joined(columns, rows, i, source.slice(i, _TOGETHER)) for i in range(0, len(rows), _TOGETHER)], pa.string())
     except (KeyError, TypeError, pa.ArrowException):    # integers over 64 bits, lone surrogates, more than 2 GB of text
         return None
 
 
-def _joined(columns: Sequence[Column], rows: Rows, source: pa.Table) -> pa.Array:
+def _joined(columns: Sequence[Column], rows: Rows, first: int, source: pa.Table) -> pa.Array:
+    """Those of the rows from `first` on that `source` holds."""
     parts: list[Any] = []
     before = "{"
     for c in columns:
-        values, quote = _values(c, rows, source.column(c.name))
+        values, quote = _values(c, rows, first, source.column(c.name))
         parts += [f"{before}{orjson.dumps(c.name).decode()}:{quote}", values]
         before = f"{quote},"
     return pc.binary_join_element_wise(*parts, before[:-1] + "}", "")
 
 
-def _values(column: Column, rows: Rows, stored: pa.ChunkedArray) -> tuple[pa.Array, str]:
+def _values(column: Column, rows: Rows, first: int, stored: pa.ChunkedArray) -> tuple[pa.Array, str]:
     """The JSON of a column's values, and the quote that is wanted around each of them."""
     kind = stored.type
     if stored.null_count == len(stored):
@@ -73,7 +74,7 @@ def _values(column: Column, rows: Rows, stored: pa.ChunkedArray) -> tuple[pa.Arr
         return pc.split_pattern(pa.array([numbers[1:-1].decode()]), ",").values, ""
     if pa.types.is_string(kind) and column.duckdb_type.upper() != "TIME":
         return _quoted(stored.combine_chunks())
-    given = [row[column.name] for row in rows]
+    given = [row[column.name] for row in rows[first:first + len(stored)]]
     try:
         return _quoted(pa.array(given, pa.string()))
     except pa.ArrowTypeError:                   # something else than text: numbers that lie as decimals, lists, structs

@@ -64,6 +64,22 @@ class RunInfo:
         return f"sync_tracking_datasets/{self.organization_id}/{self.sync_id}/{self.run_id}"
 
 
+class LaterRows(Sequence[dict[str, Any]]):
+    """Rows that are made when one is asked for: most records come from columns alone."""
+
+    def __init__(self, n: int, make: Callable[[], Sequence[dict[str, Any]]]) -> None:
+        self._n, self._make = n, make
+        self._made: Sequence[dict[str, Any]] | None = None
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, place: Any) -> Any:
+        if self._made is None:
+            self._made = self._make()
+        return self._made[place]
+
+
 @dataclass(frozen=True)
 class RecordBatch:
     """The rows of one chunk that push() answered, in delivery order, with their answers; sequences of equal length but for `messages`."""
@@ -110,7 +126,7 @@ def record_table(info: RunInfo, batch: RecordBatch) -> pa.Table:
     kinds = batch.outcomes if isinstance(batch.outcomes, pa.DictionaryArray) else pa.array(batch.outcomes, pa.string()).dictionary_encode()
     picked = np.flatnonzero(records | ~_is(kinds, "ok"))
     whole = len(picked) == len(records)
-    rows = batch.rows if whole else [batch.rows[i] for i in picked.tolist()]
+    rows = batch.rows if whole else LaterRows(len(picked), lambda: [batch.rows[i] for i in picked.tolist()])
     old = _previous(info, batch, records)
 
     def of_picked(column: Any) -> Any:
@@ -186,7 +202,7 @@ def _payload_column(info: RunInfo, batch: RecordBatch, rows: Sequence[dict[str, 
 
 
 def _payloads(info: RunInfo, rows: Sequence[dict[str, Any]]) -> list[str]:
-    return payloads.texts(info.columns, info.masks, rows)
+    return payloads.texts(info.columns, info.masks, rows[:])
 
 
 def _identifier_column(info: RunInfo, rows: Sequence[dict[str, Any]], keys: pa.Array, row_ids: pa.Array) -> pa.Array:
