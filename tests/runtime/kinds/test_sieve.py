@@ -10,6 +10,7 @@ import pytest
 from building import Built
 
 from runtime.kinds import commit, effort, filters, merge
+from runtime.staging import StageRequest, read_chunk, stage
 
 ROWS = [(i, f"n{i}") for i in range(40)]
 
@@ -79,7 +80,7 @@ def test_changed_and_new_rows_are_committed_without_a_merge(table: Watched) -> N
     assert [h["userMetadata"] for h in history if h["operation"] == "UPDATE"] == ['{"run": 7}'] * 2
 
 
-def test_a_commit_knows_what_its_change_feed_says(table: Watched) -> None:
+def test_a_commit_knows_what_its_change_feed_says(table: Watched, tmp_path: Path) -> None:
     table.model = Built(table.spark, Path("/nowhere"), "merge", "id", on_missing="delete").model
     table.build(*ROWS)
     assert table.way(*ROWS[1:-1], (39, None), (77, "new")) == "write" and table.last is not None and table.last.feed is not None
@@ -88,6 +89,12 @@ def test_a_commit_knows_what_its_change_feed_says(table: Watched) -> None:
     assert sorted(map(repr, feed.rows.select(*read.columns).collect())) == sorted(map(repr, read.collect()))
     assert sorted(feed.rows.columns) == sorted(read.columns)
     assert feed.counts == {"update_preimage": 1, "update_postimage": 1, "insert": 1, "delete": 1}
+
+    from_memory, from_files = (
+        stage(table.spark, StageRequest(table.model, table.table, version - 1, version, version - 1, (), (tmp_path / name).as_uri(), made=made))
+        for name, made in (("memory", feed), ("files", None)))
+    assert [read_chunk(c.url, None).to_pylist() for c in from_memory.chunks] == [read_chunk(c.url, None).to_pylist() for c in from_files.chunks]
+    assert (from_memory.changed, from_memory.deleted, from_memory.carried) == (from_files.changed, from_files.deleted, from_files.carried) == (2, 1, 0)
 
 
 def test_vanished_rows_are_deleted_or_stay(table: Watched) -> None:
