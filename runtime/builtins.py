@@ -25,6 +25,8 @@ from runtime.http import Answer, Request, join_url
 from runtime.redact import Redactor
 from runtime.starlark import Watch, current
 
+#: Levels of lists and objects; Starlark's own encoder ends the process at about 300 of them, on a thread's usual stack.
+MOST_NESTED = 100
 #: Nineteen digits may be more than 64 bits, which the fast parser would make a float.
 _LONG_NUMBER = re.compile(r"\d{19}")
 _NOTHING: Mapping[str, str] = {}
@@ -205,12 +207,23 @@ def encode_value(value: Any) -> str:
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text with exact integers; None if it is no JSON."""
+    """The value of a JSON text with exact integers; None if it is no JSON, or nested more deeply than Starlark can write it again."""
     try:
         value = orjson.loads(text)
     except ValueError:
         return None
+    if text.count("[") + text.count("{") > MOST_NESTED and _is_deep(value):
+        return None
     return finite(json.loads(text)) if _LONG_NUMBER.search(text) else value
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(MOST_NESTED):
+        level = [v for x in level if isinstance(x, (dict, list)) for v in (x.values() if isinstance(x, dict) else x)]
+        if not level:
+            return False
+    return any(isinstance(x, (dict, list)) for x in level)
 
 
 def _decode(text: str, *default: Any, **named: Any) -> Any:
@@ -218,7 +231,10 @@ def _decode(text: str, *default: Any, **named: Any) -> Any:
         if default or "default" in named:
             return default[0] if default else named["default"]
         raise ValueError(f"json.decode: this is no JSON: {str(text)[:200]}")
-    return parse_json(text)
+    value = parse_json(text)
+    if value is None and text.strip() != "null":
+        raise ValueError(f"json.decode: this is nested more than {MOST_NESTED} levels deep: {text[:200]}")
+    return value
 
 
 def _env_get(name: str, default: Any = None) -> Any:

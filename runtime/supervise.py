@@ -10,6 +10,8 @@ from contextlib import contextmanager
 LOOK_EVERY = 0.5
 #: So long after a cancel the work may still end by itself.
 GRACE = 2.0
+#: Bytes of stack that a push function may use: its JSON encoder takes up to 100,000 for each level of what it is given.
+STACK = 128 << 20
 
 Act = Callable[[], None]
 
@@ -34,7 +36,7 @@ def supervised(work: Act, cancelled: Callable[[], bool], *, abandon: Act, ends: 
             finally:
                 done.set()
 
-    threading.Thread(target=run, name="supervised", daemon=True).start()
+    _start(threading.Thread(target=run, name="supervised", daemon=True))
     asked = 0.0
     try:
         while not done.wait(LOOK_EVERY):
@@ -70,12 +72,20 @@ def side_by_side(n: int, work: Iterator[Act], *, ends: Act) -> None:
             ends()
 
     threads = [threading.Thread(target=run, name=f"push-{i}", daemon=True) for i in range(n)]
-    for thread in threads:
-        thread.start()
+    _start(*threads)
     for thread in threads:
         thread.join()
     if errors:
         raise errors[0]
+
+
+def _start(*threads: threading.Thread) -> None:
+    usual = threading.stack_size(STACK)
+    try:
+        for thread in threads:
+            thread.start()
+    finally:
+        threading.stack_size(usual)
 
 
 @contextmanager

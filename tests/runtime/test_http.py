@@ -27,6 +27,7 @@ from web_server import Reply, Seen, WebServer, slowly, web_server
 from runtime.errors import Cancelled
 from runtime.http import Answer, join_url, retry_after, same_host
 from runtime.push import PushCall
+from runtime.supervise import side_by_side
 
 
 @pytest.fixture
@@ -216,6 +217,20 @@ def test_an_answer_has_its_parts(bench: Bench, server: WebServer) -> None:
 def test_json_is_the_parsed_body_or_none(bench: Bench, server: WebServer, body: bytes, value: Any) -> None:
     server.answers((200, {}, body))
     assert bench.see('show(http.get("/a").json)') == [value]
+
+
+def test_json_that_is_nested_too_deeply_is_no_json(bench: Bench, server: WebServer) -> None:
+    deep = {n: b'{"a":' * n + b"[]" + b"}" * n for n in (90, 110, 900)}
+    server.answers(*((200, {}, body) for body in deep.values()))
+    assert bench.see(*['show(http.get("/a").json != None)'] * 3) == [True, False, False]
+    with pytest.raises(Exception, match="nested more than 100 levels deep"):
+        bench.see(f"json.decode({deep[900].decode()!r})")
+
+
+def test_what_a_push_function_nests_deeply_does_not_end_the_process(bench: Bench, server: WebServer) -> None:
+    found: list[Any] = []
+    side_by_side(1, iter([lambda: found.extend(bench.see("x = []", "for i in range(500):", "    x = [x]", "show(len(json.encode(x)))"))]), ends=lambda: None)
+    assert found == [1002]
 
 
 def test_a_compressed_answer_and_another_charset_are_read(bench: Bench, server: WebServer) -> None:
