@@ -55,12 +55,11 @@ def stub_broker() -> Iterator[Any]:
 
 
 @pytest.fixture(autouse=True)
-def duckdb_of_its_own(request: pytest.FixtureRequest) -> None:
-    """The conformance suite asks DuckDB's shared connection, and may leave a result open there."""
-    if request.path.is_relative_to(CONFORMANCE):
-        import duckdb
+def duckdb_of_its_own() -> None:
+    """Tests ask DuckDB's shared connection, and may leave a result open there."""
+    import duckdb
 
-        duckdb.set_default_connection(duckdb.connect())
+    duckdb.set_default_connection(duckdb.connect())
 
 
 @pytest.fixture(autouse=True, scope="module")
