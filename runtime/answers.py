@@ -22,7 +22,7 @@ NO_ANSWER = "-"
 BEGUN = "b"
 #: What a code is called in the record files; both kinds of error are `error` there.
 OUTCOMES: dict[str, Literal["ok", "warn", "error", "reject"]] = {OK: "ok", WARN: "warn", ERROR: "error", UNKNOWN: "error", REJECT: "reject"}
-_WORDS = ("ok", "warn", "error", "reject")
+_WORDS = tuple(dict.fromkeys(OUTCOMES.values()))
 _PLACES = np.array([_WORDS.index(OUTCOMES[chr(code)]) if chr(code) in OUTCOMES else -1 for code in range(128)], dtype=np.int8)
 #: The state that a row's answer leaves behind.
 STATES = {OK: states.DONE, WARN: states.DONE, ERROR: states.REFUSED, UNKNOWN: states.UNKNOWN, REJECT: states.REJECTED, JOB: states.BLOCKED}

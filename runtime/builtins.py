@@ -209,12 +209,26 @@ def encode_value(value: Any) -> str:
 def parse_json(text: str) -> Any:
     """The value of a JSON text with exact integers; None if it is no JSON, or nested more deeply than Starlark can write it again."""
     try:
-        value = orjson.loads(text)
+        value = _read(text)
     except ValueError:
         return None
+    return _exact(text, value)
+
+
+def _read(text: str) -> Any:
+    """Raises ValueError."""
+    value = orjson.loads(text)
     if text.count("[") + text.count("{") > MOST_NESTED and _is_deep(value):
-        return None
+        raise _TooDeep
+    return value
+
+
+def _exact(text: str, value: Any) -> Any:
     return finite(json.loads(text)) if _LONG_NUMBER.search(text) else value
+
+
+class _TooDeep(ValueError):
+    pass
 
 
 def _is_deep(value: Any) -> bool:
@@ -227,14 +241,16 @@ def _is_deep(value: Any) -> bool:
 
 
 def _decode(text: str, *default: Any, **named: Any) -> Any:
-    if not isinstance(text, str) or not is_json(text):
+    try:
+        if not isinstance(text, str):
+            raise ValueError
+        value = _read(text)
+    except ValueError as error:
         if default or "default" in named:
             return default[0] if default else named["default"]
-        raise ValueError(f"json.decode: this is no JSON: {str(text)[:200]}")
-    value = parse_json(text)
-    if value is None and text.strip() != "null":
-        raise ValueError(f"json.decode: this is nested more than {MOST_NESTED} levels deep: {text[:200]}")
-    return value
+        wrong = f"nested more than {MOST_NESTED} levels deep" if isinstance(error, _TooDeep) else "no JSON"
+        raise ValueError(f"json.decode: this is {wrong}: {str(text)[:200]}") from None
+    return _exact(text, value)
 
 
 def _env_get(name: str, default: Any = None) -> Any:

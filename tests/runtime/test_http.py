@@ -225,6 +225,7 @@ def test_json_that_is_nested_too_deeply_is_no_json(bench: Bench, server: WebServ
     assert bench.see(*['show(http.get("/a").json != None)'] * 3) == [True, False, False]
     with pytest.raises(Exception, match="nested more than 100 levels deep"):
         bench.see(f"json.decode({deep[900].decode()!r})")
+    assert bench.see(f"show(json.decode({deep[900].decode()!r}, 7))") == [7]
 
 
 def test_what_a_push_function_nests_deeply_does_not_end_the_process(bench: Bench, server: WebServer) -> None:
