@@ -1,0 +1,17 @@
+"""The tables. One row per organization, sync, run, chunk or file; never one per record."""
+from __future__ import annotations
+
+from ondatra_web.models.buckets import Bucket
+from ondatra_web.models.organizations import ApiToken, AuditLog, Membership, Organization, new_external_id
+from ondatra_web.models.outbox import UNDELIVERED, Answer, Chunk, Delivery, Job
+from ondatra_web.models.processes import RateLimitHit, Worker
+from ondatra_web.models.records import ApiCallFile, Export, MessageGroup, RecordFile, SyncLog
+from ondatra_web.models.runs import COUNTS, Run, RunLog
+from ondatra_web.models.syncs import Destination, DestinationObject, Sync
+from ondatra_web.models.workspaces import ModelState, Workspace
+
+__all__ = [
+    "COUNTS", "UNDELIVERED", "Answer", "ApiCallFile", "ApiToken", "AuditLog", "Bucket", "Chunk", "Delivery", "Destination", "DestinationObject",
+    "Export", "Job", "Membership", "MessageGroup", "ModelState", "Organization", "RateLimitHit", "RecordFile", "Run", "RunLog", "Sync", "SyncLog",
+    "Worker", "Workspace", "new_external_id",
+]
