@@ -45,6 +45,8 @@ class Sender(Protocol):
 
     def send(self, request: Request) -> Answer: ...
 
+    def plain(self, method: str, path: str, body: bytes | None, kind: str, watch: Watch) -> Answer | None: ...
+
 
 @dataclass
 class Session:
@@ -100,12 +102,17 @@ def _plain_http(**asked: Any) -> dict[str, Any] | None:
     session: Session = current()
     (lines,) = asked
     method, encoded, url = lines.split("\n", 2)
-    if encoded and not is_json(encoded):
+    if ("inf" in encoded or "nan" in encoded) and not is_json(encoded):     # all that Starlark's encoder writes and JSON has not
         return None
     requester = session.requester
-    url = join_url(requester.api.base_url, url)
-    request = Request(method, url, _NOTHING, encoded.encode("utf-8", "replace"), "application/json") if encoded else Request(method, url, _NOTHING)
-    answer: Answer = session.away(requester.send, request)
+    body, kind = (encoded.encode("utf-8", "replace"), "application/json") if encoded else (None, "")
+    try:
+        answer = requester.plain(method, url, body, kind, session.watch)
+    except OndatraError as error:
+        session.watch.raised = error
+        raise
+    if answer is None:
+        answer = session.away(requester.send, Request(method, join_url(requester.api.base_url, url), _NOTHING, body, kind))
     if answer.told is None:
         answer.told = _told(answer)
     told: dict[str, Any] = answer.told

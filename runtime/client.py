@@ -28,6 +28,7 @@ _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 #: A handle keeps the last answer of up to so many bytes.
 _REMEMBERED = 4096
 _BREAK = re.compile(r"[\r\n\0]")
+_OK, _ABORT = int(pycurl.PREREQFUNC_OK), int(pycurl.PREREQFUNC_ABORT)
 
 
 class TransportError(OndatraError):
@@ -74,30 +75,32 @@ class PooledTransport:
 
     def __init__(self) -> None:
         self._idle: deque[_Handle] = deque()
-        self._pid = 0
         self._others: list[Any] = []            # of the process that this one was forked from: closing them would end its connections
         self._settings: list[tuple[int, Any]] = []
         self._proxies: dict[str, str] = {}
+        os.register_at_fork(after_in_child=self._forked)
+
+    def _forked(self) -> None:
+        self._others.append(self._idle)
+        self._idle, self._settings = deque(), []
 
     def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float) -> Answer:
-        if self._pid != os.getpid():
-            self._start()
         try:
             handle = self._idle.pop()
         except IndexError:
-            handle = _Handle(self._settings, self._proxies)
+            handle = self._handle()
         try:
             return handle.send(method, url, headers, body, timeout)
         finally:
             self._idle.append(handle)
 
-    def _start(self) -> None:
-        """Proxies come from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY, private authorities from the usual variables."""
-        self._others.append(self._idle)
-        self._proxies = getproxies()
-        self._settings = [(pycurl.NOSIGNAL, 1), (pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS), (pycurl.USERAGENT, "ondatra"),
-                          (pycurl.ACCEPT_ENCODING, ""), (pycurl.MAXAGE_CONN, 20), (pycurl.NOPROXY, self._proxies.get("no", "")), *_authorities()]
-        self._idle, self._pid = deque(), os.getpid()
+    def _handle(self) -> _Handle:
+        """Proxies come from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY, private authorities from the usual variables, as they are at the first request."""
+        if not self._settings:
+            self._proxies = getproxies()
+            self._settings = [(pycurl.NOSIGNAL, 1), (pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS), (pycurl.USERAGENT, "ondatra"),
+                              (pycurl.ACCEPT_ENCODING, ""), (pycurl.MAXAGE_CONN, 20), (pycurl.NOPROXY, self._proxies.get("no", "")), *_authorities()]
+        return _Handle(self._settings, self._proxies)
 
 
 def _authorities() -> list[tuple[int, Any]]:
@@ -128,9 +131,9 @@ class _Handle:
     def _begins(self, *_: Any) -> int:
         """libcurl itself sends a request again when a connection that it kept breaks; whether that may be is not its to decide."""
         if self._begun:
-            return int(pycurl.PREREQFUNC_ABORT)
+            return _ABORT
         self._begun = True
-        return int(pycurl.PREREQFUNC_OK)
+        return _OK
 
     def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float) -> Answer:
         self._head.clear()

@@ -27,6 +27,9 @@ class Replay:
     def __init__(self, api: Api, answers: Mapping[tuple[str, str, bytes | None], Answer]) -> None:
         self.api, self.answers = api, answers
 
+    def plain(self, *_: Any) -> None:
+        """Whatever it is, `send` answers it."""
+
     def send(self, request: Request) -> Answer:
         answer = self.answers.get((request.method, request.url, request.body))
         if answer is None:

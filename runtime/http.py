@@ -24,6 +24,9 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 MAX_REDIRECTS = 5
 #: Headers of a call that do not follow a redirect to another host.
 PRIVATE_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie"})
+#: A call that makes many requests asks so often whether its run was cancelled.
+ASK_EVERY = 0.1
+_Key = tuple[str, str, bytes | None]            # method, URL, body
 
 
 @dataclass(frozen=True)
@@ -49,11 +52,14 @@ class Calls(Sequence[ApiCall]):
 
     def __init__(self, redactor: Redactor | None = None, batch_number: int = 0) -> None:
         self._redactor, self._batch_number = redactor or Redactor(), batch_number
+        self._epoch = time.time() - time.monotonic()
         self._raw: list[tuple[Any, ...]] = []
+        #: Takes attempt, method, url, headers, body, answer or None, error or None, start and end (of the monotonic clock), rows.
+        self.add = self._raw.append
 
-    def add(self, *raw: Any) -> None:
-        """attempt, method, url, headers, body, answer or None, error or None, start and end (Unix time), rows."""
-        self._raw.append(raw)
+    def answers(self) -> dict[_Key, Answer]:
+        """The last answer to each request."""
+        return {(raw[1], raw[2], raw[4]): raw[5] for raw in self._raw if raw[5] is not None}
 
     def failed(self) -> list[int]:
         """The places of those without an answer or with one from 400 on."""
@@ -74,7 +80,7 @@ class Calls(Sequence[ApiCall]):
             batch_number=self._batch_number, attempt=attempt, method=method, url=shown.text(url), request_headers=shown.headers(headers),
             request_body=None if body is None else shown.body(body.decode("utf-8", "replace")), status=answer.status if answer else None,
             response_headers=shown.headers(answer.headers) if answer else {}, response_text=shown.body(answer.text if answer else str(error)),
-            started_at=datetime.fromtimestamp(started, UTC), ended_at=datetime.fromtimestamp(ended, UTC), rows=rows)
+            started_at=datetime.fromtimestamp(self._epoch + started, UTC), ended_at=datetime.fromtimestamp(self._epoch + ended, UTC), rows=rows)
 
 
 @dataclass                                      # not frozen: that costs a microsecond or two for each
@@ -149,24 +155,49 @@ class Requester:
         self.api, self.authorizer, self.redactor = api, authorizer, redactor
         self.limiter, self.limit_key, self.transport = limiter, limit_key, transport
         self.cancelled, self.batch_number = cancelled, batch_number
-        self.calls = Calls(redactor, batch_number)
+        self._made = Calls(redactor, batch_number)
+        self._keep = self._made.add
         self.sent = 0
-        self._answered: list[tuple[Request, Answer]] = []
         self._authorization = ""
         self.seconds = 0.0                      # spent waiting for answers
         self._base = f"{api.base_url.rstrip('/')}/"
+        self._dressing: dict[str, tuple[dict[str, str], str]] = {}      # headers and Authorization of requests without any of their own, by content type
+        self._path, self._url = "", self._base  # of the last plain request
+        self._ask_at = 0.0
+        self._first: tuple[Answer | None, TransportError | None] | None = None
+        self._led: dict[_Key, Answer] = {}      # where redirects ended
 
     @property
-    def answers(self) -> dict[tuple[str, str, bytes | None], Answer]:
+    def calls(self) -> Calls:
+        """What people may see of the requests."""
+        return Calls() if self.api.api_calls == "off" else self._made
+
+    @property
+    def answers(self) -> dict[_Key, Answer]:
         """What was answered last to each request, to find the row of an error."""
-        return {(r.method, r.url, r.body): answer for r, answer in self._answered}
+        return self._made.answers() | self._led
+
+    def plain(self, method: str, path: str, body: bytes | None, kind: str, watch: Any) -> Answer | None:
+        """The first attempt of a request without options, in the few steps that it takes in the usual case: many functions make one for each row.
+        None where more is to be done, which is left to the `send` that must follow. Adds its time to `watch.away`. Raises OndatraError."""
+        known, began = self._dressing.get(kind), time.monotonic()
+        if known is None or began > self._ask_at or path[:1] != "/":
+            return None
+        if path != self._path:
+            self._path, self._url = path, f"{self._base}{path.lstrip('/')}"
+        headers, self._authorization = known
+        answer, error = self._exchange(method, self._url, headers, body, self.api.timeout, 1, None, began)
+        watch.away += time.monotonic() - began
+        if answer is not None and answer.status < 300:
+            return answer
+        self._first = answer, error
+        return None
 
     def send(self, request: Request) -> Answer:
         """The last answer after retries and redirects. Raises TransportError, Cancelled, OndatraError."""
         answer = self._with_retries(request, request.method, request.url, request.body)
         if answer.status in REDIRECTS:
-            answer = self._redirected(request, answer)
-        self._answered.append((request, answer))
+            answer = self._led[request.method, request.url, request.body] = self._redirected(request, answer)
         return answer
 
     def _redirected(self, request: Request, answer: Answer) -> Answer:
@@ -186,7 +217,8 @@ class Requester:
         attempt, failures, renewed = 0, 0, False
         while True:
             attempt += 1
-            answer, error = self._attempt(request, method, url, body, attempt)
+            answer, error = self._first or self._attempt(request, method, url, body, attempt)
+            self._first = None
             if answer is not None and answer.status < 400:
                 return answer
             retries = self.api.retry if request.retry is None else request.retry
@@ -208,21 +240,24 @@ class Requester:
     def _attempt(self, request: Request, method: str, url: str, body: bytes | None, attempt: int) -> tuple[Answer | None, TransportError | None]:
         if self.cancelled():                    # a function that sends much in one call must not go on
             raise Cancelled("the run was cancelled")
+        self._ask_at = time.monotonic() + ASK_EVERY
         headers, url = self._dressed(request, url, body)
         if self.api.rate_limit:
             self._take_budget()
+        return self._exchange(method, url, headers, body, request.timeout or self.api.timeout, attempt, request.rows, time.monotonic())
+
+    def _exchange(self, method: str, url: str, headers: dict[str, str], body: bytes | None, timeout: float, attempt: int, rows: tuple[str, ...] | None,
+                  began: float) -> tuple[Answer | None, TransportError | None]:
         self.sent += 1
         answer: Answer | None = None
         error: TransportError | None = None
-        started = time.time()
-        clock = time.monotonic()
         try:
-            answer = self.transport.send(method, url, headers, body, request.timeout or self.api.timeout)
+            answer = self.transport.send(method, url, headers, body, timeout)
         except TransportError as failure:
             error = TransportError(self.redactor.text(str(failure)))
-        self.seconds += time.monotonic() - clock
-        if self.api.api_calls != "off":
-            self.calls.add(attempt, method, url, headers, body, answer, error, started, time.time(), request.rows)
+        ended = time.monotonic()
+        self.seconds += ended - began
+        self._keep((attempt, method, url, headers, body, answer, error, began, ended, rows))
         return answer, error
 
     def _dressed(self, request: Request, url: str, body: bytes | None) -> tuple[dict[str, str], str]:
@@ -231,6 +266,8 @@ class Requester:
         place = request.content_type, self._base if url.startswith(self._base) else _front(url)
         if known_ones is not None and (found := known_ones.get(place)):
             self._authorization = found[1]
+            if place[1] == self._base and not self.api.rate_limit:
+                self._dressing[request.content_type] = found
             return found[0], url
         headers: dict[str, str] = {"Accept": "*/*"}
         known = {"accept": "Accept"}

@@ -89,7 +89,7 @@ def ondatra__verb(method):
 
 def ondatra__encode(value):
     text = ondatra__native_encode(value)
-    return text if ondatra__is_json(text) else ondatra__encode_value(value)
+    return text if "inf" not in text and "nan" not in text or ondatra__is_json(text) else ondatra__encode_value(value)
 
 def ondatra__rows(names, lines):
     return [dict(zip(names, line)) for line in ondatra__native_decode(lines)]
@@ -250,7 +250,7 @@ class Watch:
         self.cancelled = cancelled
         self.began = self.looked = time.monotonic()
         self.away = 0.0                         # spent in requests and waits
-        self.memory = _resident()
+        self.memory = _resident_lately(self.began)
         self.why = ""
         self.raised: BaseException | None = None
 
@@ -271,6 +271,17 @@ class Watch:
             self.why = "the run was cancelled"
             return True
         return False
+
+
+_measured = 0.0, 0
+
+
+def _resident_lately(now: float) -> int:
+    """As it was at most LOOK_EVERY ago: short calls need not ask each time."""
+    global _measured
+    if now - _measured[0] > LOOK_EVERY:
+        _measured = now, _resident()
+    return _measured[1]
 
 
 def _resident() -> int:
