@@ -358,8 +358,10 @@ def test_api_calls_off_keeps_nothing(bench: Bench) -> None:
 
 def test_a_rate_limit_counts_requests_and_their_retries(bench: Bench, server: WebServer) -> None:
     server.answers((503, {}, b""), (503, {}, b""), (200, {}, b""))
-    bench.see('http.get("/a")', 'http.get("/b")', 'http.get("/c")', retry=2, backoff=0, rate_limit={"requests": 2, "per": "500ms"})
-    assert len(server.seen) == 5 and all(b.at - a.at > 0.45 for a, b in zip(server.seen, server.seen[2:], strict=False))
+    result = bench.push(returning('{key(r): "ok" if http.get("/a").ok else "" for r in rows}'), retry=2, backoff=0, rate_limit={"requests": 2, "per": "500ms"})
+    sent = [call.started_at.timestamp() for call in result.calls]      # a busy machine may see the first of two late over there, and then they seem close
+    assert len(server.seen) == 5 and [call.attempt for call in result.calls] == [1, 2, 3, 1, 1]
+    assert all(b - a >= 0.5 for a, b in zip(sent, sent[2:], strict=False)) and sent[4] - sent[0] < 5
 
 
 def test_a_429_with_retry_after_pauses_the_whole_budget(bench: Bench, server: WebServer) -> None:
