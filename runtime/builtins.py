@@ -25,7 +25,7 @@ from runtime.http import Answer, Request, join_url
 from runtime.redact import Redactor
 from runtime.starlark import Watch, current
 
-#: Levels of lists and objects; Starlark's own encoder ends the process at about 300 of them, on a thread's usual stack.
+#: Levels of lists and objects that are read; `nesting` bounds those that are written.
 MOST_NESTED = 100
 #: Nineteen digits may be more than 64 bits, which the fast parser would make a float.
 _LONG_NUMBER = re.compile(r"\d{19}")

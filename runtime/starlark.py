@@ -17,6 +17,7 @@ from typing import Any
 
 import starlark
 
+from runtime import nesting
 from runtime.errors import Cancelled, OndatraError, Problem, ProjectError
 
 #: Seconds of Starlark's own work within one call; requests and waits do not count.
@@ -57,9 +58,10 @@ class Module:
 
 #: Evaluated in each module before the file's own text, under names that no file uses. Two steps, because a name may not be read where it is later assigned.
 _PRELUDE = ("""
-ondatra__native_encode = json.encode
 ondatra__native_decode = json.decode
 """, """
+load("nesting", "ondatra__native_encode")
+
 def ondatra__tied(row):
     # of a row only what names it, because each value that passes costs microseconds
     rows = [row] if type(row) == "dict" else row
@@ -173,7 +175,7 @@ class Loader:
         for name, function in self.builtins.items():
             module.add_callable(name, function)
         for part in _PRELUDE:
-            starlark.eval(module, starlark.parse(BUILTINS, part, DIALECT), GLOBALS)
+            starlark.eval(module, starlark.parse(BUILTINS, part, DIALECT), GLOBALS, nesting.LOADER)
         inner: list[ProjectError] = []
 
         def loaded(name: str) -> starlark.FrozenModule:
@@ -332,7 +334,8 @@ def explain(said: str, texts: Mapping[str, str], watch: Watch | None = None) -> 
     """An error as people read it: what, and the line of their own file."""
     match = re.search(r"^error: (.*?)\n\s*--> (.+?):(\d+):\d+$", said, re.MULTILINE | re.DOTALL)
     message, file, line = (match[1], match[2], int(match[3])) if match else (said.strip().removeprefix("error: "), "", 0)
-    if file not in texts:                       # inside a built-in: the line that called it
+    if file not in texts:                       # inside a built-in, which is not a fail() of the file's own: the line that called it
+        message = message.removeprefix("fail: ")
         frames = [(f, int(n)) for f, n in re.findall(r"^  \* (.+?):(\d+), in ", said, re.MULTILINE) if f in texts]
         file, line = frames[-1] if frames else ("", 0)
     place = ""

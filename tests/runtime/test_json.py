@@ -2,15 +2,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from push_bench import Bench
+from push_bench import ROWS, Bench
 from web_server import WebServer, web_server
-
-from runtime.supervise import side_by_side
 
 
 @pytest.fixture
@@ -55,10 +54,27 @@ def test_json_that_is_nested_too_deeply_is_no_json(bench: Bench, server: WebServ
     assert bench.see(f"show(json.decode({deep[900].decode()!r}, 7))") == [7]
 
 
-def test_what_a_push_function_nests_deeply_does_not_end_the_process(bench: Bench, server: WebServer) -> None:
-    found: list[Any] = []
-    side_by_side(1, iter([lambda: found.extend(bench.see("x = []", "for i in range(500):", "    x = [x]", "show(len(json.encode(x)))"))]), ends=lambda: None)
-    assert found == [1002]
+def nested(levels: int, around: str, within: str = "[]") -> list[str]:
+    return [f"x = {within}", f"for _ in range({levels - 1}):", f"    x = {around}"]
+
+
+@pytest.mark.parametrize("around", ["[x]", "(x,)", '{"a": x}', "struct(a=x)", "{1: 2, 3: [x][0]}"])
+def test_what_is_nested_too_deeply_for_json_ends_the_call_and_not_the_process(bench: Bench, server: WebServer, around: str) -> None:
+    most = bench.see(*nested(200, around), "show(json.encode(x))", 'http.post("/a", json=x)', 'http.put("/a", json=x, headers={"X-A": "b"})')[0]
+    assert [s.body.decode() for s in server.seen] == [most] * 2 and sum(map(most.count, "[{")) == 200
+    for levels in (201, 100_000):
+        for use in ("json.encode(x)", 'http.post("/a", json=x)', 'http.put("/a", json=x, headers={"X-A": "b"})', 'json.encode({"a": [1, (2, x)]})'):
+            result = bench.push("def push(rows):\n" + "".join(f"    {line}\n" for line in [*nested(levels, around), use]), [ROWS[0]])
+            assert result.outcomes[0].message == (
+                "this is nested more than 200 levels deep, too deeply for JSON (lib/crm.star line 6, in push)"), (levels, use)
+            assert (result.outcomes[0].kind, result.outcomes[0].known) == ("error", False)
+    assert len(server.seen) == 2
+
+
+@pytest.mark.parametrize("use", ["print(x)", 'http.post("/a", params={"a": x})', 'return {"1:insert": x}', 'x == [x]'])
+def test_what_is_nested_too_deeply_for_another_use_ends_the_call_and_not_the_process(bench: Bench, use: str) -> None:
+    result = bench.push("def push(rows):\n" + "".join(f"    {line}\n" for line in [*nested(100_000, "[x]"), use]))
+    assert re.search("Maximum depth of 1000|Too many recursion levels", result.outcomes[0].message or "")
 
 
 def test_ten_megabytes_arrive_whole(bench: Bench, server: WebServer) -> None:
