@@ -34,6 +34,8 @@ SETTINGS = {
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.execution.rangeExchange.sampleSizePerPartition": "2000",
+    # a build takes about forty classes: with the hundred that Spark keeps, each model's are compiled anew in each run, and run cold
+    "spark.sql.codegen.cache.maxEntries": "2000",
     "spark.scheduler.mode": "FAIR",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
