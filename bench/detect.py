@@ -35,7 +35,7 @@ SOURCE = """SELECT id, concat('customer ', id * 7919 % 1000003, if(id % 100 = 7,
     FROM range(0, {rows}, 1, 4)"""
 #: Rows of the round that warms both sides; enough that ours goes the way of a large table.
 WARM = 600_000
-ROUNDS = 3
+ROUNDS = 8
 HASH = "xxhash64(name, amount, day, seen, active)"
 
 

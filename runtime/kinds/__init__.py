@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from runtime.kinds import append, merge, partition, scd2, table, tracked
+from runtime.kinds import append, merge, partition, scd2, sieve, table, tracked
 from runtime.kinds.base import Job
 from runtime.kinds.built import BuildOptions, Built
 from runtime.lake import LakeTable
@@ -33,6 +33,7 @@ def build(spark: SparkSession, model: Model, table: LakeTable, source: DataFrame
     job = Job(spark, model, table, source, run_id, options or BuildOptions(), delivered_rows, ordered, integers)
     job.open()
     try:
-        return job.unchanged() or KINDS[model.kind](job)
+        unchanged = None if sieve.goes_ahead(job) else job.unchanged()
+        return unchanged or KINDS[model.kind](job)
     finally:
         job.close()

@@ -8,12 +8,12 @@ the source make it differ, too, and are looked for the same way.
 """
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runtime.kinds import filters
-from runtime.kinds.base import Counts, Job, broadcast, digest, numbers, row_digests
+from runtime.kinds.base import Counts, Job, broadcast, digest_of, numbers, row_digests
+from runtime.kinds.counted import counted
 from runtime.lake import H1, H2, KEY, ROWID, quoted
 
 if TYPE_CHECKING:
@@ -40,50 +40,66 @@ class Found:
     inserted: int
 
 
+def goes_ahead(job: Job) -> bool:
+    """Whether a scan only to learn that the source differs is left out, because its first rows differ already."""
+    return job.model.kind == "merge" and bool(job.note.get("filter")) and _is_worth_it(job) and job.first != job.note.get("first")
+
+
 def find(job: Job) -> Found | None:
     """None where a join finds it better, or must."""
-    if not _is_worth_it(job) or job.seen is None:
+    if not _is_worth_it(job):
         return None
-    with filters.room(max(int(job.note["source"][0]), numbers(job.seen)[0])) as room:
+    with filters.room(max(int(job.note["source"][0]), numbers(job.seen)[0] if job.seen else 0)) as room:
         job.filter = job.note.get("filter")
-        return _found(job, job.seen) if room else None
+        return _found(job) if room else None
 
 
-def _found(job: Job, seen: Mapping[str, Any]) -> Found | None:
-    """None if the filter let too many rows through, or too few."""
+def _found(job: Job, *, again: bool = False) -> Found | None:
+    """None if the filter let too many rows through, or too few; in the latter case with two of them, `again` is the second."""
     from pyspark.sql import functions as F
 
-    before, source = [int(n) for n in job.note["source"]], numbers(seen)
-    new = job.keep(filters.unknown(job, job.source, before[0]))
+    before = [int(n) for n in job.note["source"]]
+    rows, passed = counted(job, job.source)
+    new = job.keep(filters.unknown(job, rows, before[0]))
+    source = passed()
     told = _told(new, F.count_distinct(KEY).alias("keys"))
     added = numbers(told)
     if added[0] > MOST_CHANGED or told["keys"] < added[0]:  # a row without a key, or two with one
         return None
     old = job.keep(_with_keys(_placed(job), new, added[0]))
     replaced, gone, deleted = numbers(_told(old)), None, 0
-    if _sum(before, replaced, added) != source:
-        stale = bool(job.filter and job.filter["added"])    # rows that became again what they once were would be in it
-        if stale and before[0] - replaced[0] + added[0] == source[0]:
-            return _found_anew(job, seen)
+    now = _sum(before, replaced, added)
+    if not _agrees(job, now, source):
+        # rows that became again what they once were are in the filter, and one in millions looks as if it were
+        stale = not again and bool(job.filter and job.filter["added"])
+        if stale and now[0] == source[0]:
+            return _found_anew(job)
         gone = job.keep(_gone(job, old, source[0]))
         lost, whole = numbers(_told(gone)), numbers(_told(job.target(H1, H2)))    # rows that went before this and were kept are gone, too
-        if _sum(_sum(whole, replaced, added), lost, NOTHING) != source:
-            return _found_anew(job, seen) if stale else None
+        now = _sum(_sum(whole, replaced, added), lost, NOTHING)
+        if not _agrees(job, now, source):
+            return None if again else _found_anew(job)
         deleted = lost[0] if job.model.on_missing == "delete" else 0
-    counts = Counts(source[0], source[0] - added[0], 0, added[0], deleted, digest(seen, "d"), "", tuple(source))
+    counts = Counts(now[0], now[0] - added[0], 0, added[0], deleted, digest_of(now), "", tuple(now))
     return Found(counts, new, old, gone if deleted else None, replaced[0], added[0] - replaced[0])
 
 
-def _found_anew(job: Job, seen: Mapping[str, Any]) -> Found | None:
+def _agrees(job: Job, now: list[int], source: tuple[int, int]) -> bool:
+    """Whether the table, as it would be then, has the rows of the source: their number and sum, and the rest of the digest where a scan has told it."""
+    return (now[0], now[3]) == source and (job.seen is None or now == numbers(job.seen))
+
+
+def _found_anew(job: Job) -> Found | None:
     filters.make(job, int(job.note["source"][0]))
-    return _found(job, seen)
+    return _found(job, again=True)
 
 
 def _is_worth_it(job: Job) -> bool:
     note = job.note
     same = note.get("version") == job.version and note.get("columns") == job.signature
-    few = int(note.get("changed") or 0) * SHARE <= int((job.seen or {}).get("source") or 0)
-    return not job.small and same and few and not note.get("invalid") and 0 < (note.get("source") or NOTHING)[0] <= filters.MOST_ROWS
+    rows = (note.get("source") or NOTHING)[0]
+    few = int(note.get("changed") or 0) * SHARE <= rows
+    return not job.small and same and few and not note.get("invalid") and 0 < rows <= filters.MOST_ROWS
 
 
 def _told(rows: DataFrame, *more: SparkColumn) -> Row:
