@@ -3,8 +3,8 @@
 Ours goes from the start of the build to the written chunk files; the other side is `MERGE … WHEN MATCHED AND hash
 differs`, then its change feed read once, on a table as Delta makes it by default, or with `vectors` one that has deletion vectors.
 `unchanged` is a rewritten source with the same rows, against one bare scan that hashes them.
-Both work on the same source files, in one process, on local[2], after a smaller round of the same; by turns, three rounds of other changes,
-of which the best counts: a worker lives long, and in the first round either side still waits for the JVM to compile what it runs.
+Both work on the same source files, in one process, on local[2], after a smaller round of the same; by turns, eight rounds of other changes,
+of which the best counts: a worker lives long, and in the first rounds either side still waits for the JVM to compile what it runs.
 """
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ class _Handle:
                               (pycurl.PREREQFUNCTION, self._begins)]:
             self._curl.setopt(option, value)
 
-    def _begins(self, *_: Any) -> int:
+    def _begins(self, _there: str, _here: str, _port: int, _own_port: int) -> int:
         """libcurl itself sends a request again when a connection that it kept breaks; whether that may be is not its to decide."""
         if self._begun:
             return _ABORT
