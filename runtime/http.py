@@ -161,7 +161,7 @@ class Requester:
         self._authorization = ""
         self.seconds = 0.0                      # spent waiting for answers
         self._base = f"{api.base_url.rstrip('/')}/"
-        self._dressing: dict[str, tuple[dict[str, str], str]] = {}      # headers and Authorization of requests without any of their own, by content type
+        self._same = {} if api.rate_limit or authorizer.same is None else authorizer.same      # what plain requests may use
         self._path, self._url = "", self._base  # of the last plain request
         self._ask_at = 0.0
         self._first: tuple[Answer | None, TransportError | None] | None = None
@@ -180,7 +180,7 @@ class Requester:
     def plain(self, method: str, path: str, body: bytes | None, kind: str, watch: Any) -> Answer | None:
         """The first attempt of a request without options, in the few steps that it takes in the usual case: many functions make one for each row.
         None where more is to be done, which is left to the `send` that must follow. Adds its time to `watch.away`. Raises OndatraError."""
-        known, began = self._dressing.get(kind), time.monotonic()
+        known, began = self._same.get((kind, self._base)), time.monotonic()
         if known is None or began > self._ask_at or path[:1] != "/":
             return None
         if path != self._path:
@@ -266,8 +266,6 @@ class Requester:
         place = request.content_type, self._base if url.startswith(self._base) else _front(url)
         if known_ones is not None and (found := known_ones.get(place)):
             self._authorization = found[1]
-            if place[1] == self._base and not self.api.rate_limit:
-                self._dressing[request.content_type] = found
             return found[0], url
         headers: dict[str, str] = {"Accept": "*/*"}
         known = {"accept": "Accept"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -82,11 +82,15 @@ def unknown(job: Job, rows: DataFrame, number: int) -> DataFrame:
 
     if job.filter is not None:
         try:
-            return passed(job, rows, [_read(job, name) for name in job.filter["files"]], job.filter.get("on", H1))
+            return _without_known(job, rows, job.filter)
         except AnalysisException:               # a file is gone
             pass
     make(job, number)
-    return passed(job, rows, [_read(job, name) for name in job.filter["files"]], job.filter["on"]) if job.filter else rows
+    return _without_known(job, rows, job.filter) if job.filter else rows
+
+
+def _without_known(job: Job, rows: DataFrame, known: Mapping[str, Any]) -> DataFrame:
+    return passed(job, rows, [_read(job, name) for name in known["files"]], known.get("on", H1))
 
 
 def of(job: Job, known: DataFrame, number: int) -> SparkColumn:
@@ -119,7 +123,7 @@ def _made(job: Job, known: DataFrame, number: int) -> DataFrame:
     job.set({"spark.sql.optimizer.runtime.bloomFilter.maxNumBits": most, "spark.sql.optimizer.runtime.bloomFilter.maxNumItems": most})
     # the filter works out the number of its functions from the items it expects
     built = _internal(job.spark._jvm, "bloom_filter_agg", F.col("h"), F.lit(max(1, int(bits * 0.6931 / FUNCTIONS))).cast("bigint"), F.lit(bits).cast("bigint"))
-    hashes = known.select(F.col(known.columns[0]).alias("h")).coalesce(job.spark.sparkContext.defaultParallelism)
+    hashes = known.toDF("h").coalesce(job.spark.sparkContext.defaultParallelism)
     return hashes.agg(built.alias("filter"))
 
 
