@@ -8,10 +8,8 @@ import hmac
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,17 +19,6 @@ from web_server import Reply, Seen, WebServer, slowly, web_server
 from runtime.errors import Cancelled
 from runtime.http import Answer, join_url, retry_after, same_host
 from runtime.push import PushCall
-
-
-@pytest.fixture
-def server() -> Iterator[WebServer]:
-    with web_server() as made:
-        yield made
-
-
-@pytest.fixture
-def bench(tmp_path: Path, server: WebServer) -> Bench:
-    return Bench(tmp_path, server.url)
 
 
 def gaps(server: WebServer) -> list[float]:

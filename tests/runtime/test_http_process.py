@@ -6,18 +6,10 @@ import ssl
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from web_server import WebServer, web_server
-
-
-@pytest.fixture
-def server() -> Iterator[WebServer]:
-    with web_server() as made:
-        yield made
-
+from web_server import WebServer
 
 FETCH = """
 import sys

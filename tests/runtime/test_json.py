@@ -3,24 +3,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from push_bench import ROWS, Bench
-from web_server import WebServer, web_server
-
-
-@pytest.fixture
-def server() -> Iterator[WebServer]:
-    with web_server() as made:
-        yield made
-
-
-@pytest.fixture
-def bench(tmp_path: Path, server: WebServer) -> Bench:
-    return Bench(tmp_path, server.url)
+from web_server import WebServer
 
 
 def test_any_text_passes_unchanged_both_ways(bench: Bench, server: WebServer) -> None:

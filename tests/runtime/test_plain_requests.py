@@ -2,29 +2,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from push_bench import ROWS, Bench, outcomes, returning, row
+from web_server import Seen, WebServer, slowly
 
 from runtime import starlark
 from runtime.errors import Cancelled
-from tests.runtime.push_bench import ROWS, Bench, outcomes, returning, row
-from tests.runtime.web_server import Seen, WebServer, slowly, web_server
 
 #: One request before the one that is meant.
 AFTER_ANOTHER = 'http.get("/first")', 'http.post("/first", json=0)'
-
-
-@pytest.fixture
-def server() -> Iterator[WebServer]:
-    with web_server() as one:
-        yield one
-
-
-@pytest.fixture
-def bench(tmp_path: Path, server: WebServer) -> Bench:
-    return Bench(tmp_path, server.url)
 
 
 def told(server: WebServer, path: str, *replies: tuple[int, dict[str, str], object]) -> None:

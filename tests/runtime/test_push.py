@@ -4,13 +4,12 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from push_bench import KEY, ROWS, Bench, outcomes, returning, row, run
-from web_server import Reply, Seen, WebServer, web_server
+from web_server import Reply, Seen, WebServer
 
 from runtime import rehearsal
 from runtime.errors import Cancelled, ProjectError
@@ -19,17 +18,6 @@ from runtime.push import PushCall
 from runtime.secrets import Secrets
 
 DOCS = Path(__file__).resolve().parents[2] / "docs/push-functions.md"
-
-
-@pytest.fixture
-def server() -> Iterator[WebServer]:
-    with web_server() as made:
-        yield made
-
-
-@pytest.fixture
-def bench(tmp_path: Path, server: WebServer) -> Bench:
-    return Bench(tmp_path, server.url)
 
 
 # sync

@@ -1,0 +1,20 @@
+"""What the tests of push functions begin with."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from push_bench import Bench
+from web_server import WebServer, web_server
+
+
+@pytest.fixture
+def server() -> Iterator[WebServer]:
+    with web_server() as made:
+        yield made
+
+
+@pytest.fixture
+def bench(tmp_path: Path, server: WebServer) -> Bench:
+    return Bench(tmp_path, server.url)
