@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import ssl
+import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,6 +28,10 @@ SYSTEM_AUTHORITIES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 #: A handle keeps the last answer of up to so many bytes.
 _REMEMBERED = 4096
+#: A destination is near where it answers within so many seconds: on this machine or beside it. Sleeping and waking again takes as long as that.
+NEAR = 0.00025
+#: So many answers more must have come so quickly than not, before they are waited for awake.
+NEAR_AFTER = 50
 _BREAK = re.compile(r"[\r\n\0]")
 _OK, _ABORT = int(pycurl.PREREQFUNC_OK), int(pycurl.PREREQFUNC_ABORT)
 
@@ -124,6 +129,8 @@ class _Handle:
         self._said: list[Any] = [None] * 5      # URL, scheme, headers, timeout, method and whether there is a body
         self._last_head: list[bytes] = []
         self._last = Answer(0, {}, b"")
+        self._near = 0
+        self._multi: Any = None
         for option, value in [*settings, (pycurl.HEADERFUNCTION, self._head.append), (pycurl.WRITEFUNCTION, self._body.append),
                               (pycurl.PREREQFUNCTION, self._begins)]:
             self._curl.setopt(option, value)
@@ -141,7 +148,7 @@ class _Handle:
         self._begun = False
         try:
             self._say(method, url, headers, body, timeout)
-            self._curl.perform()
+            self._perform()
             return self._answer()
         except pycurl.error as error:
             code, text = error.args
@@ -150,6 +157,40 @@ class _Handle:
             raise TransportError(f"{method} {url}: {self._reason(code, text, timeout)}") from None
         except ValueError as error:
             raise (TransportError if self._begun else OndatraError)(f"{method} {url}: {error}") from None
+
+    def _perform(self) -> None:
+        """Raises pycurl.error."""
+        began = time.monotonic()
+        if self._near < NEAR_AFTER:
+            self._curl.perform()
+        else:
+            self._perform_awake(began + NEAR)
+        if time.monotonic() - began < NEAR:
+            self._near += self._near < 2 * NEAR_AFTER
+        else:
+            self._near = max(0, self._near - NEAR_AFTER // 5)
+
+    def _perform_awake(self, until: float) -> None:
+        """As perform(), which sleeps while it waits, and a processor that slept takes longer to wake than a near answer takes to come."""
+        multi = self._multi = self._multi or pycurl.CurlMulti()
+        multi.add_handle(self._curl)
+        try:
+            while multi.perform()[1]:
+                if time.monotonic() > until:
+                    self._sleep(multi)
+            _, _, failed = multi.info_read()
+        finally:
+            multi.remove_handle(self._curl)
+        for _, code, text in failed:
+            raise pycurl.error(code, text)
+
+    @staticmethod
+    def _sleep(multi: Any) -> None:
+        """Until there is something to do; select() knows no file descriptor over 1023, and nothing is asked about those for a moment."""
+        wanted = multi.timeout()                # ms, -1 for none
+        seconds = min(1.0, wanted / 1000) if wanted >= 0 else 1.0
+        if not multi.select(seconds):
+            time.sleep(min(seconds, 0.001))
 
     def _say(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float) -> None:
         curl, said = self._curl, self._said

@@ -20,6 +20,8 @@ from runtime.errors import Cancelled
 from runtime.http import Answer, join_url, retry_after, same_host
 from runtime.push import PushCall
 
+pytestmark = pytest.mark.usefixtures("waiting")
+
 
 def gaps(server: WebServer) -> list[float]:
     return [b.at - a.at for a, b in zip(server.seen, server.seen[1:], strict=False)]

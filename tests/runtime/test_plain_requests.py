@@ -10,6 +10,7 @@ from web_server import Seen, WebServer, slowly
 from runtime import starlark
 from runtime.errors import Cancelled
 
+pytestmark = pytest.mark.usefixtures("waiting")
 #: One request before the one that is meant.
 AFTER_ANOTHER = 'http.get("/first")', 'http.post("/first", json=0)'
 
