@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from runtime.lake import H1, H2, quoted
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
 #: Grows when rows are hashed otherwise than before, so that every table starts anew.
 HASHING = 1
+#: From where Spark's xxhash64 begins.
+SEED = 42
 #: Bits of one BIGINT that can tell NULLs.
 BITS = 62
 #: A DOUBLE holds so many decimal digits exactly; a decimal with more arrives as text.
@@ -42,8 +45,24 @@ def with_hashes(frame: DataFrame, names: Sequence[str], integers: frozenset[str]
     parts = {text: f"__part{i}" for i, text in enumerate(dict.fromkeys(values)) if text[-1] == ")" or " " in text.strip("`")}
     columns = [*map(quoted, frame.columns)]
     made = made.selectExpr(*columns, *[f"{text} AS {name}" for text, name in parts.items()])
-    said = ", ".join([_literal(json.dumps(ordered)), *[parts.get(text, text) for text in values]])
-    return made.selectExpr(*columns, f"xxhash64(1, {said}) AS {H1}", f"xxhash64(2, {said}) AS {H2}")
+    said = [parts.get(text, text) for text in values]
+    return made.select(*columns, *[_hash(frame, which, json.dumps(ordered), said).alias(name) for which, name in ((1, H1), (2, H2))])
+
+
+def _hash(frame: DataFrame, which: int, names: str, said: Sequence[str]) -> SparkColumn:
+    """xxhash64(which, names, *said). It goes on from a hash, so that of the first two, the same for all rows, is made once."""
+    from pyspark.sql import Column
+    from pyspark.sql import functions as F
+
+    jvm: Any = frame.sparkSession._jvm
+    expressions, tools = jvm.org.apache.spark.sql.catalyst.expressions, jvm.org.apache.spark.sql.classic.ExpressionUtils
+
+    def hashed(values: Sequence[Any], seed: int) -> Any:
+        return expressions.XxHash64(jvm.PythonUtils.toSeq(list(values)), seed)
+
+    literal = getattr(expressions, "Literal$").__getattr__("MODULE$")
+    begun = hashed([literal.apply(which), literal.apply(names)], SEED).eval(None)
+    return Column(tools.column(hashed([tools.expression(F.expr(text)._jc) for text in said], begun)))
 
 
 def _is_decimal(kind: DataType) -> bool:

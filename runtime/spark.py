@@ -37,6 +37,8 @@ SETTINGS = {
     # a build takes about forty classes: with the hundred that Spark keeps, each model's are compiled anew in each run, and run cold
     "spark.sql.codegen.cache.maxEntries": "2000",
     "spark.scheduler.mode": "FAIR",
+    # the filter of a table's hashes is one large result, which need not go through the block manager
+    "spark.task.maxDirectResultSize": "96m",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",

@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from runtime.kinds.aside import aside
 from runtime.kinds.base import Job
 from runtime.kinds.built import Feed
-from runtime.kinds.sieve import FILE, PLACE, Found
+from runtime.kinds.opened import FILE, PLACE
+from runtime.kinds.sieve import Found
 from runtime.lake import KEY, ROWID, quoted
 
 if TYPE_CHECKING:
@@ -27,23 +29,17 @@ TEXT = 32
 def write(job: Job, found: Found) -> None:
     """Makes the commit; `job.version` is its version then, and `job.feed` what it tells the change feed."""
     jvm: Any = job.spark._jvm
-    delta = jvm.org.apache.spark.sql.delta
-    # Delta's parts ask the thread's active session for their settings, the run's id among them
-    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(job.spark._jsparkSession)
-    log = delta.DeltaLog.forTable(job.spark._jsparkSession, job.table.path)
-    transaction = log.startTransaction()
-    snapshot = transaction.snapshot()
-    if snapshot.version() != job.version:
-        raise RuntimeError(f"{job.table.path} is at version {snapshot.version()}, not {job.version}: another process wrote it")
-    rows, told = _rows(job, found, _highest(snapshot))
-    actions = _marked(job, log, transaction, found)
+    transaction = found.opened.transaction
+    with aside(job.spark, lambda: _marked(job, found)) as marked:
+        rows, told = _rows(job, found, _highest(transaction.snapshot()))
+    actions = marked()
     if found.inserted:
         transaction.setTrackHighWaterMarks(jvm.PythonUtils.toSeq([ROWID]).toSet())
+    counts = {"update_preimage": found.updated, "update_postimage": found.updated, "insert": found.inserted, "delete": found.counts.deleted}
     with job.told():
         actions = actions.appendedAll(transaction.writeFiles(_laid(job, rows.unionByName(told), found)._jdf))
-        transaction.commit(actions, getattr(delta, "DeltaOperations$Update")(jvm.scala.Option.empty()))
+        transaction.commit(actions, getattr(jvm.org.apache.spark.sql.delta, "DeltaOperations$Update")(jvm.scala.Option.empty()))
     job.version = job.table.version(job.spark)
-    counts = {"update_preimage": found.updated, "update_postimage": found.updated, "insert": found.inserted, "delete": found.counts.deleted}
     job.feed = Feed(told, {kind: n for kind, n in counts.items() if n})
 
 
@@ -76,12 +72,13 @@ def _laid(job: Job, rows: DataFrame, found: Found) -> DataFrame:
     return rows.coalesce(max(1, min(files, job.spark.sparkContext.defaultParallelism)))
 
 
-def _marked(job: Job, log: Any, transaction: Any, found: Found) -> Any:
+def _marked(job: Job, found: Found) -> Any:
     """Delta's actions that take the old rows out of their files."""
     from pyspark.sql import functions as F
 
     jvm: Any = job.spark._jvm
-    commands, option, files = jvm.org.apache.spark.sql.delta.commands, jvm.scala.Option, transaction.filterFiles()
+    commands, option = jvm.org.apache.spark.sql.delta.commands, jvm.scala.Option
+    log, transaction, files = found.opened.log, found.opened.transaction, found.opened.files
     old = found.old if found.gone is None else found.old.unionByName(found.gone)
     always = jvm.org.apache.spark.sql.classic.ExpressionUtils.expression(F.lit(True)._jc)
     marks = commands.DeletionVectorBitmapGenerator.buildRowIndexSetsForFilesMatchingCondition(

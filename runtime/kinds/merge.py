@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from runtime.kinds import commit, effort, filters, groups, limits, sieve
+from runtime.kinds.aside import aside
 from runtime.kinds.base import Counts, Job
 from runtime.kinds.built import Built
 from runtime.kinds.groups import LINES, N, S, X, Y
@@ -100,11 +101,11 @@ def _commit(job: Job, found: sieve.Found) -> Built:
     previous = job.version
     if effort.are_few(2 * found.counts.changed + found.counts.deleted):
         job.set(effort.settings(0))
-    if found.updated or found.counts.deleted:
-        commit.write(job, found)
-    else:
-        job.insert(found.new)
-    filters.add(job, found.new, found.counts.changed)
+    with aside(job.spark, lambda: filters.add(job, found.new, found.counts.changed)):
+        if found.updated or found.counts.deleted:
+            commit.write(job, found)
+        else:
+            job.insert(found.new)
     return job.built(found.counts, previous)
 
 

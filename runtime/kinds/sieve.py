@@ -11,10 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from runtime.kinds import filters
+from runtime.kinds import effort, filters
+from runtime.kinds.aside import aside
 from runtime.kinds.base import Counts, Job, broadcast, digest_of, numbers, row_digests
 from runtime.kinds.counted import counted
-from runtime.lake import H1, H2, KEY, ROWID, quoted
+from runtime.kinds.opened import Opened, opened
+from runtime.lake import H1, H2, KEY, ROWID
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 MOST_CHANGED = 500_000
 #: One row in so many may have changed last time.
 SHARE = 8
-FILE, PLACE = "__file", "__place"
 NOTHING = [0, 0, 0, 0]
 
 
@@ -32,6 +33,7 @@ NOTHING = [0, 0, 0, 0]
 class Found:
     """`new`: rows of the source with hashes, `old` and `gone`: rows of the table and where they lie; both computed."""
 
+    opened: Opened
     counts: Counts
     new: DataFrame
     old: DataFrame
@@ -60,28 +62,30 @@ def _found(job: Job, *, again: bool = False) -> Found | None:
 
     before = [int(n) for n in job.note["source"]]
     rows, passed = counted(job, job.source)
-    new = job.keep(filters.unknown(job, rows, before[0]))
+    with aside(job.spark, lambda: opened(job)) as table:
+        new = job.keep(filters.unknown(job, rows, before[0]))
     source = passed()
-    told = _told(new, F.count_distinct(KEY).alias("keys"))
+    told = _told(job, new, F.count_distinct(KEY).alias("keys"))
     added = numbers(told)
     if added[0] > MOST_CHANGED or told["keys"] < added[0]:  # a row without a key, or two with one
         return None
-    old = job.keep(_with_keys(_placed(job), new, added[0]))
-    replaced, gone, deleted = numbers(_told(old)), None, 0
+    there = table().rows(job)
+    old = job.keep(_with_keys(there, new, added[0]))
+    replaced, gone, deleted = numbers(_told(job, old)), None, 0
     now = _sum(before, replaced, added)
     if not _agrees(job, now, source):
         # rows that became again what they once were are in the filter, and one in millions looks as if it were
         stale = not again and bool(job.filter and job.filter["added"])
         if stale and now[0] == source[0]:
             return _found_anew(job)
-        gone = job.keep(_gone(job, old, source[0]))
-        lost, whole = numbers(_told(gone)), numbers(_told(job.target(H1, H2)))    # rows that went before this and were kept are gone, too
+        gone = job.keep(_gone(job, there, old, source[0]))
+        lost, whole = numbers(_told(job, gone)), numbers(_told(job, job.target(H1, H2)))    # rows that went before this and were kept are gone, too
         now = _sum(_sum(whole, replaced, added), lost, NOTHING)
         if not _agrees(job, now, source):
             return None if again else _found_anew(job)
         deleted = lost[0] if job.model.on_missing == "delete" else 0
     counts = Counts(now[0], now[0] - added[0], 0, added[0], deleted, digest_of(now), "", tuple(now))
-    return Found(counts, new, old, gone if deleted else None, replaced[0], added[0] - replaced[0])
+    return Found(table(), counts, new, old, gone if deleted else None, replaced[0], added[0] - replaced[0])
 
 
 def _agrees(job: Job, now: list[int], source: tuple[int, int]) -> bool:
@@ -102,9 +106,13 @@ def _is_worth_it(job: Job) -> bool:
     return not job.small and same and few and not note.get("invalid") and 0 < rows <= filters.MOST_ROWS
 
 
-def _told(rows: DataFrame, *more: SparkColumn) -> Row:
-    """The digest of these rows, and what else is asked for."""
-    row = rows.agg(*row_digests(), *more).head()
+def _told(job: Job, rows: DataFrame, *more: SparkColumn) -> Row:
+    """The digest of these rows, and what else is asked for, in one job: adaptive execution makes one of each step."""
+    before = effort.change(job.spark, {"spark.sql.adaptive.enabled": "false"})
+    try:
+        row = rows.agg(*row_digests(), *more).head()
+    finally:
+        effort.change(job.spark, before)
     assert row is not None
     return row
 
@@ -112,13 +120,6 @@ def _told(rows: DataFrame, *more: SparkColumn) -> Row:
 def _sum(rows: list[int], less: list[int], more: list[int]) -> list[int]:
     """The digest of rows less some and plus others."""
     return [rows[0] - less[0] + more[0], rows[1] ^ less[1] ^ more[1], rows[2] ^ less[2] ^ more[2], rows[3] - less[3] + more[3]]
-
-
-def _placed(job: Job) -> DataFrame:
-    """The table with the place of each row."""
-    from pyspark.sql import functions as F
-
-    return job.target(*map(quoted, job.columns), ROWID, F.expr(f"_metadata.file_path AS {FILE}"), F.expr(f"_metadata.row_index AS {PLACE}"))
 
 
 def _with_keys(rows: DataFrame, wanted: DataFrame, number: int) -> DataFrame:
@@ -129,7 +130,7 @@ def _with_keys(rows: DataFrame, wanted: DataFrame, number: int) -> DataFrame:
     return rows.join(broadcast(known, number), (F.xxhash64(KEY) == F.col("__number")) & (F.col(KEY) == F.col("__key")), "left_semi")
 
 
-def _gone(job: Job, old: DataFrame, source: int) -> DataFrame:
-    """Rows of the table whose content the source does not have, less those that it has anew."""
+def _gone(job: Job, there: DataFrame, old: DataFrame, source: int) -> DataFrame:
+    """Rows of the table, which are `there`, whose content the source does not have, less those that it has anew."""
     known = [filters.of(job, job.source, source)]
-    return filters.passed(job, _placed(job), known).join(broadcast(old.select(ROWID), source), ROWID, "left_anti")
+    return filters.passed(job, there, known).join(broadcast(old.select(ROWID), source), ROWID, "left_anti")
