@@ -65,6 +65,8 @@ def session(config: Config | None = None) -> SparkSession:
         builder = SparkSession.builder.appName("ondatra").master(config.spark_master)
         for name, value in SETTINGS.items():
             builder = builder.config(name, value)
+        if config.spark_master.startswith("local"):
+            builder = builder.config("spark.broadcast.compress", "false")       # nothing travels
         scratch = config.data_dir / "spark"
         scratch.mkdir(parents=True, exist_ok=True)
         logging = Path(__file__).with_name("log4j2.properties")
