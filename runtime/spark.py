@@ -71,7 +71,7 @@ def session(config: Config | None = None) -> SparkSession:
         scratch.mkdir(parents=True, exist_ok=True)
         logging = Path(__file__).with_name("log4j2.properties")
         builder = (builder.config("spark.jars", ",".join(jars)).config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
-                   .config("spark.local.dir", str(scratch)).config("spark.driver.memory", os.environ.get("SPARK_DRIVER_MEMORY", "2g"))
+                   .config("spark.local.dir", str(scratch)).config("spark.driver.memory", os.environ.get("SPARK_DRIVER_MEMORY", "1800m"))
                    .config("spark.driver.extraJavaOptions", f"-Dlog4j.configurationFile={logging} -Djava.io.tmpdir={scratch}"))
         return builder.getOrCreate()
 
