@@ -22,7 +22,7 @@ def aside(spark: SparkSession, work: Callable[[], T]) -> Iterator[Callable[[], T
 
     def run() -> None:
         try:
-            jvm: Any = spark._jvm
+            jvm: Any = spark._jvm               # Delta's parts ask the thread's active session for their settings
             jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
             done.set_result(work())
         except BaseException as error:

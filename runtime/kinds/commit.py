@@ -29,6 +29,8 @@ TEXT = 32
 def write(job: Job, found: Found) -> None:
     """Makes the commit; `job.version` is its version then, and `job.feed` what it tells the change feed."""
     jvm: Any = job.spark._jvm
+    # Delta's parts ask the thread's active session for their settings, the run's id among them
+    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(job.spark._jsparkSession)
     transaction = found.opened.transaction
     with aside(job.spark, lambda: _marked(job, found)) as marked:
         rows, told = _rows(job, found, _highest(transaction.snapshot()))

@@ -26,15 +26,14 @@ class Opened:
         from pyspark.sql import DataFrame
         from pyspark.sql import functions as F
 
-        frame = DataFrame(self.log.createDataFrame(self.transaction.snapshot(), self.files, False, job.spark._jvm.scala.Option.empty()), job.spark)  # type: ignore[union-attr]
+        jvm: Any = job.spark._jvm
+        frame = DataFrame(self.log.createDataFrame(self.transaction.snapshot(), self.files, False, jvm.scala.Option.empty()), job.spark)
         return frame.select(*map(quoted, job.columns), ROWID, F.expr(f"_metadata.file_path AS {FILE}"), F.expr(f"_metadata.row_index AS {PLACE}"))
 
 
 def opened(job: Job) -> Opened:
     """Raises RuntimeError where the newest version is not the one that the build compares with."""
     jvm: Any = job.spark._jvm
-    # Delta's parts ask the thread's active session for their settings, the run's id among them
-    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(job.spark._jsparkSession)
     log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(job.spark._jsparkSession, job.table.path)
     transaction = log.startTransaction()
     if transaction.snapshot().version() != job.version:

@@ -67,6 +67,12 @@ def test_neither_the_order_nor_the_place_of_columns_can_be_mistaken(spark: Any) 
     assert len({*same, *others}) == 8
 
 
+def test_hashes_stay_what_they_were_so_that_an_upgrade_sends_nothing(spark: Any) -> None:
+    (wanted,) = spark.sql("""SELECT xxhash64(1, '["a", "b"]', 'x', 5L, 0L), xxhash64(2, '["a", "b"]', 'x', 5L, 0L)""").collect()
+    assert hashes(spark, "SELECT 'x' AS a, 5 AS b") == [tuple(wanted)]
+    assert tuple(wanted) == (-3100298264344608917, -2241555948535932755)
+
+
 def test_any_number_of_columns_can_be_null(spark: Any) -> None:
     wide = [", ".join(f"{'NULL' if i == gone else 1} AS c{i}" for i in range(200)) for gone in (0, 61, 62, 63, 124, 199)]
     assert len(set(hashes(spark, *[f"SELECT {w}" for w in wide]))) == 6

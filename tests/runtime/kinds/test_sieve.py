@@ -1,6 +1,7 @@
 """Few changes of a large table are found by a filter and committed where they lie; whatever the filter cannot tell is joined."""
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -185,6 +186,29 @@ def test_another_schema_and_many_changes_are_joined(table: Watched) -> None:
     assert table.way(*wide[:-1], (39, "N", 1), schema=schema) == "compare"      # everything changed last time: a filter would only cost
     assert table.way(*[(i, "other", i) for i in range(40)], schema=schema) == "write"
     assert len(table.changes()) == 80
+
+
+@pytest.mark.parametrize("told", ["true", "false"])
+def test_old_rows_are_found_whether_or_not_the_checksum_names_the_files(table: Watched, told: str) -> None:
+    table.spark.conf.set("spark.databricks.delta.allFilesInCrc.enabled", told)
+    try:
+        assert table.way((0, "a"), *ROWS[1:]) == table.way((0, "b"), *ROWS[1:-1], (39, "N")) == "write"
+    finally:
+        table.spark.conf.unset("spark.databricks.delta.allFilesInCrc.enabled")
+    checksum = json.loads((Path(table.table.path) / "_delta_log" / f"{table.last.version if table.last else 0:020}.crc").read_text())
+    assert ("allFiles" in checksum) is (told == "true")
+    assert table.changes() == [("update_postimage", 0, "b"), ("update_postimage", 39, "N"), ("update_preimage", 0, "a"), ("update_preimage", 39, "n39")]
+
+
+def test_a_clone_is_built_without_touching_the_table_that_it_is_of(table: Watched, tmp_path: Path) -> None:
+    clone = table.another(tmp_path / "clone")
+    shutil.rmtree(Path(clone.table.path) / "_delta_log")
+    clone.table.clone_from(table.spark, table.table)
+    note = clone.table.remembered(table.spark)
+    clone.table.remember(table.spark, {**note, "version": clone.table.version(table.spark)})
+    assert clone.way((0, "a"), *ROWS[1:]) == "write"
+    assert clone.changes() == [("update_postimage", 0, "a"), ("update_preimage", 0, "n0")]
+    assert table.rows() == sorted(ROWS, key=repr)
 
 
 def test_another_writer_of_the_table_is_noticed(table: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
