@@ -79,6 +79,7 @@ class PooledTransport:
     """The process' handles, made when needed, so that a forked worker makes its own. The one that was used last is used next."""
 
     def __init__(self) -> None:
+        self._handles: list[_Handle] = []
         self._idle: deque[_Handle] = deque()
         self._others: list[Any] = []            # of the process that this one was forked from: closing them would end its connections
         self._settings: list[tuple[int, Any]] = []
@@ -87,7 +88,7 @@ class PooledTransport:
 
     def _forked(self) -> None:
         self._others.append(self._idle)
-        self._idle, self._settings = deque(), []
+        self._handles, self._idle, self._settings = [], deque(), []
 
     def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float) -> Answer:
         try:
@@ -95,7 +96,8 @@ class PooledTransport:
         except IndexError:
             handle = self._handle()
         try:
-            return handle.send(method, url, headers, body, timeout)
+            # several threads that stay awake would take Python's lock from each other
+            return handle.send(method, url, headers, body, timeout, alone=len(self._idle) + 1 == len(self._handles))
         finally:
             self._idle.append(handle)
 
@@ -105,7 +107,9 @@ class PooledTransport:
             self._proxies = getproxies()
             self._settings = [(pycurl.NOSIGNAL, 1), (pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS), (pycurl.USERAGENT, "ondatra"),
                               (pycurl.ACCEPT_ENCODING, ""), (pycurl.MAXAGE_CONN, 20), (pycurl.NOPROXY, self._proxies.get("no", "")), *_authorities()]
-        return _Handle(self._settings, self._proxies)
+        handle = _Handle(self._settings, self._proxies)
+        self._handles.append(handle)
+        return handle
 
 
 def _authorities() -> list[tuple[int, Any]]:
@@ -142,13 +146,14 @@ class _Handle:
         self._begun = True
         return _OK
 
-    def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float) -> Answer:
+    def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float, *, alone: bool) -> Answer:
+        """`alone`: no other request of the process is out."""
         self._head.clear()
         self._body.clear()
         self._begun = False
         try:
             self._say(method, url, headers, body, timeout)
-            self._perform()
+            self._perform(alone)
             return self._answer()
         except pycurl.error as error:
             code, text = error.args
@@ -158,13 +163,13 @@ class _Handle:
         except ValueError as error:
             raise (TransportError if self._begun else OndatraError)(f"{method} {url}: {error}") from None
 
-    def _perform(self) -> None:
+    def _perform(self, alone: bool) -> None:
         """Raises pycurl.error."""
         began = time.monotonic()
-        if self._near < NEAR_AFTER:
-            self._curl.perform()
-        else:
+        if alone and self._near >= NEAR_AFTER:
             self._perform_awake(began + NEAR)
+        else:
+            self._curl.perform()
         if time.monotonic() - began < NEAR:
             self._near += self._near < 2 * NEAR_AFTER
         else:
