@@ -85,10 +85,15 @@ def isolated(config: Config | None = None) -> SparkSession:
     return fresh
 
 
-def settle(spark: SparkSession, pool: str) -> None:
-    """Makes it the session of this thread, for Delta's parts ask for the active one, and gives the thread its share of the cores."""
+def activate(spark: SparkSession) -> None:
+    """Makes it the session of this thread: Delta's parts ask the active one for their settings, the run's id among them."""
     jvm: Any = spark._jvm
     jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
+
+
+def settle(spark: SparkSession, pool: str) -> None:
+    """Makes it the session of this thread, and gives the thread its share of the cores."""
+    activate(spark)
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
 
 

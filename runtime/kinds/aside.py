@@ -4,7 +4,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+from runtime.spark import activate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,8 +24,7 @@ def aside(spark: SparkSession, work: Callable[[], T]) -> Iterator[Callable[[], T
 
     def run() -> None:
         try:
-            jvm: Any = spark._jvm               # Delta's parts ask the thread's active session for their settings
-            jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
+            activate(spark)
             done.set_result(work())
         except BaseException as error:
             done.set_exception(error)

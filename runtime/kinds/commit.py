@@ -14,6 +14,7 @@ from runtime.kinds.built import Feed
 from runtime.kinds.opened import FILE, PLACE
 from runtime.kinds.sieve import Found
 from runtime.lake import KEY, ROWID, quoted
+from runtime.spark import activate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,8 +30,7 @@ TEXT = 32
 def write(job: Job, found: Found) -> None:
     """Makes the commit; `job.version` is its version then, and `job.feed` what it tells the change feed."""
     jvm: Any = job.spark._jvm
-    # Delta's parts ask the thread's active session for their settings, the run's id among them
-    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(job.spark._jsparkSession)
+    activate(job.spark)
     transaction = found.opened.transaction
     with aside(job.spark, lambda: _marked(job, found)) as marked:
         rows, told = _rows(job, found, _highest(transaction.snapshot()))
