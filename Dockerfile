@@ -7,5 +7,5 @@ RUN pip install --no-cache-dir --require-hashes -r requirements.lock
 COPY runtime runtime
 # Delta's jars are fetched while the image is built: no start needs the network.
 ENV ONDATRA_JARS_DIR=/opt/jars PYTHONUNBUFFERED=1 DJANGO_SETTINGS_MODULE=ondatra_web.settings
-RUN python -m runtime.jars delta /opt/jars
+RUN python -m runtime.lake.jars delta /opt/jars
 COPY . .

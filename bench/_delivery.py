@@ -86,7 +86,8 @@ def project(folder: Path, rows: int, url: str, push: str, *, slug: str = "bench"
 
 def staged(slug: str = "bench") -> tuple[Any, Any]:
     """The walk and the run of that workspace's rows, built and staged."""
-    from ondatra_web import execution, projects
+    from ondatra_web import projects
+    from ondatra_web.runs import execution
 
     walk = execution.prepare(projects.workspace_of(slug))
     execution.run_line(walk, {}, trigger="command")
@@ -120,8 +121,8 @@ def bare_client() -> Callable[[str, bytes], tuple[int, bytes]]:
 
 def staged_rows() -> list[dict[str, Any]]:
     """All staged rows as push() gets them."""
-    from runtime.chunk_files import read_chunk
-    from runtime.values import to_rows
+    from runtime.staging.chunk_files import read_chunk
+    from runtime.staging.values import to_rows
 
     files = sorted(path.as_uri() for path in Path(os.environ["ONDATRA_DATA_DIR"], "staging").rglob("*.parquet"))
     return [row for u in files for row in to_rows(read_chunk(u, None))]

@@ -30,7 +30,7 @@ Client = Callable[[str, bytes], tuple[int, bytes]]
 
 def ours(rows: int, slug: str = "bench") -> float:
     """Requests per second from the first claim to the closed run."""
-    from ondatra_web import execution
+    from ondatra_web.runs import execution
 
     walk, run = staged(slug)
     began = time.perf_counter()
@@ -42,7 +42,7 @@ def ours(rows: int, slug: str = "bench") -> float:
 
 def own_client() -> Client:
     """The product's client and nothing else: it stays awake for answers that come at once, as the bare one does not."""
-    from runtime.client import POOL
+    from runtime.push.http.client import POOL
 
     headers = {"Content-Type": "application/json"}
 

@@ -213,8 +213,8 @@ def chaos(destination: Destination, run_id: int, kills: int, seed: int, *, worke
 
 def stage(workspace: Any) -> int:
     """Builds and stages in this process; the run's id, as a pipeline worker leaves it to the push workers."""
-    from ondatra_web import execution
     from ondatra_web.models import Run
+    from ondatra_web.runs import execution
 
     walk = execution.prepare(workspace)
     execution.run_line(walk, {}, trigger="command")

@@ -65,7 +65,7 @@ def ours(rows: int) -> float:
 
 def delivered(walk: Any, run: Any, rows: int) -> tuple[float, float]:
     """Seconds from the first claim to the closed run, and of this process's processor time."""
-    from ondatra_web import execution
+    from ondatra_web.runs import execution
 
     began, worked = time.perf_counter(), time.process_time()
     execution.deliver_run(walk, "sync.out", run)
@@ -104,7 +104,7 @@ def unrecorded(rows: int, pairs: int) -> tuple[float, float]:
     """Rows per second with and without records: medians of deliveries of the same staged run, by turns."""
     from unittest import mock
 
-    from runtime import deliver
+    from runtime.delivery import deliver
 
     walk, run = staged()
     took: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
@@ -128,7 +128,7 @@ def as_staged(times: int) -> Iterator[int]:
 
     from django.conf import settings
 
-    from runtime.store import open_store
+    from runtime.store.store import open_store
 
     database, store = settings.DATABASES["default"]["NAME"], open_store(settings.ONDATRA.tracking_url)
     with contextlib.closing(sqlite3.connect(database)) as live, contextlib.closing(sqlite3.connect(":memory:")) as kept:
@@ -163,8 +163,9 @@ def worker(run_id: int) -> None:
     import resource
 
     in_folder(Path(os.environ["ONDATRA_DATA_DIR"]).parent)
-    from ondatra_web import execution, jobs, workers
+    from ondatra_web import jobs, workers
     from ondatra_web.models import Run
+    from ondatra_web.runs import execution
 
     workers.me("push")
     run = Run.objects.select_related("sync__workspace").get(pk=run_id)

@@ -22,10 +22,10 @@ sys.path.insert(0, str(ROOT))
 os.environ.setdefault("SPARK_MASTER", "local[2]")
 
 from runtime import kinds  # noqa: E402
-from runtime.lake import LakeTable  # noqa: E402
+from runtime.lake.lake import LakeTable  # noqa: E402
+from runtime.lake.spark import session  # noqa: E402
 from runtime.model import Model  # noqa: E402
-from runtime.spark import session  # noqa: E402
-from runtime.staging import StageRequest, stage  # noqa: E402
+from runtime.staging.staging import StageRequest, stage  # noqa: E402
 
 COLUMNS = ("id", "name", "amount", "day", "seen", "active")
 #: One row in a hundred has another name when `changed` is 1.

@@ -31,11 +31,12 @@ import duckdb  # noqa: E402
 import pyarrow as pa  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 
-from ondatra_web import records as product  # noqa: E402
 from ondatra_web.models import MessageGroup, Organization, RecordFile, Run, Sync, Workspace  # noqa: E402
-from runtime import exports, records, tracking  # noqa: E402
-from runtime.records import FileRef, Filter  # noqa: E402
-from runtime.store import FolderStore  # noqa: E402
+from ondatra_web.tracking import records as product  # noqa: E402
+from runtime.records import exports, records
+from runtime.records.records import FileRef, Filter  # noqa: E402
+from runtime.store.store import FolderStore  # noqa: E402
+from runtime.tracking import tracking  # noqa: E402
 
 FILE_ROWS = 50_000
 TIMES = 20
@@ -53,7 +54,7 @@ FROM range({start}, {end}) AS t(n)"""
 
 
 def make(store: FolderStore, rows: int, run: int, *, size: int = FILE_ROWS, offset: int = 0) -> list[FileRef]:
-    """The files of one run, as `runtime.tracking` writes them; kept from an earlier bench where they are there."""
+    """The files of one run, as `runtime.tracking.tracking` writes them; kept from an earlier bench where they are there."""
     made = []
     with duckdb.connect() as one:
         one.execute("SET TimeZone = 'UTC'")

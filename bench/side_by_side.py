@@ -40,8 +40,8 @@ def main(syncs: int, rows: int, builds: int) -> None:
 
     from django.conf import settings
 
-    from ondatra_web import execution
-    from runtime import spark
+    from ondatra_web.runs import execution
+    from runtime.lake import spark
 
     took: dict[int, list[float]] = {1: [], builds: []}
     for round_ in range(2 * ROUNDS + 2):        # the first builds all tables, the second warms the engine up

@@ -27,7 +27,7 @@ def main() -> None:
 
     bench = workspace(project)
 
-    from ondatra_web import execution
+    from ondatra_web.runs import execution
 
     execution.run_here(bench, [], {})
 

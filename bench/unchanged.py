@@ -38,9 +38,9 @@ def main(models: int) -> None:
     project(folder / "project", models)
     bench = workspace(folder / "project")
 
-    from ondatra_web import execution
     from ondatra_web.models import ModelState, Sync
-    from runtime import plan
+    from ondatra_web.runs import execution
+    from runtime.pipeline import plan
 
     walk = execution.prepare(bench)
     for name in walk.project.order:

@@ -143,9 +143,9 @@ def wiremock_ready() -> str:
 
 
 def _jars(wanted: str, folder: Path) -> str:
-    if subprocess.run([PYTHON, "-m", "runtime.jars", "--check", wanted, folder], cwd=ROOT, capture_output=True, check=False).returncode == 0:
+    if subprocess.run([PYTHON, "-m", "runtime.lake.jars", "--check", wanted, folder], cwd=ROOT, capture_output=True, check=False).returncode == 0:
         return "kept"
-    _patiently(PYTHON, "-m", "runtime.jars", wanted, folder, cwd=ROOT)
+    _patiently(PYTHON, "-m", "runtime.lake.jars", wanted, folder, cwd=ROOT)
     return "resolved"
 
 

@@ -8,10 +8,11 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import transaction
 from django.utils import timezone
 
-from ondatra_web import audit, queue, waiting
+from ondatra_web import audit, queue
 from ondatra_web.models import Run, Sync
+from ondatra_web.runs import waiting
 from runtime.errors import ConfigError
-from runtime.records import Filter
+from runtime.records.records import Filter
 
 
 def start_run(sync: Sync, *, user: AbstractBaseUser | None = None, trigger: str = "page", full: bool = False, dry_run: bool = False,

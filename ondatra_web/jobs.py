@@ -13,13 +13,15 @@ if not apps.ready:              # a Dramatiq process imports this module first
 import dramatiq  # noqa: E402
 from django.db import close_old_connections, transaction  # noqa: E402
 
-from ondatra_web import execution, exporting, queue, workers  # noqa: E402
-from ondatra_web import sync_log as log_table  # noqa: E402
-from ondatra_web.ledger import is_alive  # noqa: E402
+from ondatra_web import queue, workers
+from ondatra_web.clock.upkeep import keep_lake  # noqa: E402
 from ondatra_web.models import Delivery, Organization, Run, Workspace  # noqa: E402
-from ondatra_web.upkeep import keep_lake  # noqa: E402
-from runtime import spark  # noqa: E402
+from ondatra_web.runs import execution
+from ondatra_web.runs.ledger import is_alive  # noqa: E402
+from ondatra_web.tracking import exporting  # noqa: E402
+from ondatra_web.tracking import sync_log as log_table  # noqa: E402
 from runtime.errors import OndatraError  # noqa: E402
+from runtime.lake import spark  # noqa: E402
 
 queue.broker()
 log = logging.getLogger("ondatra.jobs")

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ondatra_web.models import Workspace
-from runtime import secrets
+from runtime.custody import secrets
 from runtime.errors import ConfigError, Problem
-from runtime.project import Analyse, Project, check_project, load_project
+from runtime.project.project import Analyse, Project, check_project, load_project
 
 
 def workspace_of(slug: str) -> Workspace:

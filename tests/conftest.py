@@ -26,7 +26,7 @@ def config() -> Any:
 
 @pytest.fixture(scope="session")
 def spark() -> Any:
-    from runtime.spark import session
+    from runtime.lake.spark import session
 
     return session()
 

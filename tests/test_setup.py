@@ -138,7 +138,7 @@ def test_a_fresh_install_has_an_organization_and_a_workspace_for_this_folder(db:
 
 
 def test_jars_that_spark_ships_itself_are_left_out() -> None:
-    from runtime.jars import artifact
+    from runtime.lake.jars import artifact
 
     named = ["org.slf4j_slf4j-api-2.0.13.jar", "slf4j-api-2.0.17.jar", "io.delta_delta-spark_4.2_2.13-4.4.0.jar", "scala-library_2.13-1.0.jar"]
     assert [artifact(n) for n in named] == ["slf4j-api", "slf4j-api", "delta-spark_4.2_2.13", "scala-library_2.13"]

@@ -60,7 +60,7 @@ def test_every_setting_is_documented() -> None:
 
 
 def test_every_directive_is_documented() -> None:
-    from runtime import directives
+    from runtime.project import directives
 
     source = Path(directives.__file__).read_text(encoding="utf-8") + (ROOT / "runtime/model.py").read_text(encoding="utf-8")
     known = set(re.findall(r'"([a-z_]+)"', source)) & {

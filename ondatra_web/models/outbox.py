@@ -16,7 +16,7 @@ UNDELIVERED = Q(due_rows__gt=0) | Q(rejected_rows__gt=0) | Q(blocked_rows__gt=0)
 class Chunk(models.Model):
     """An immutable staged file of changes, and what is still undelivered of it.
 
-    `states` is zlib over one byte a row of the file, in its order; see `runtime.states`.
+    `states` is zlib over one byte a row of the file, in its order; see `runtime.staging.states`.
     """
 
     sync = models.ForeignKey(Sync, models.CASCADE)
@@ -79,7 +79,7 @@ class Answer(models.Model):
     """The answers of some push calls, kept until the record file is durable."""
 
     delivery = models.ForeignKey(Delivery, models.CASCADE)
-    blob = models.BinaryField()                                     # see `runtime.answers`
+    blob = models.BinaryField()                                     # see `runtime.delivery.answers`
     created_at = models.DateTimeField(default=timezone.now)
 
     def __str__(self) -> str:

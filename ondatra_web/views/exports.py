@@ -7,10 +7,10 @@ from django.http import FileResponse, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from ondatra_web import exporting
 from ondatra_web.access import export_for, run_for
 from ondatra_web.forms import FORMATS, DownloadForm
 from ondatra_web.models import Export
+from ondatra_web.tracking import exporting
 from ondatra_web.views.records import TYPES, chosen_filter
 from ondatra_web.views.shown import SignedIn, records_visible
 from runtime.errors import OndatraError

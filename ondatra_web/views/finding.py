@@ -8,7 +8,7 @@ from django.db.models import Exists, OuterRef, Q
 
 from ondatra_web.access import Person, runs_of, syncs_of
 from ondatra_web.models import RecordFile
-from ondatra_web.records import history_of
+from ondatra_web.tracking.records import history_of
 from ondatra_web.views.shown import record_status
 from runtime.errors import OndatraError
 

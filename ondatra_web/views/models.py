@@ -10,10 +10,10 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from ondatra_web import graph
 from ondatra_web.access import Person, model_state_for, model_states_of, syncs_of
 from ondatra_web.forms import SyncFilterForm
 from ondatra_web.models import ModelState, Sync, Workspace
+from ondatra_web.views import graph
 from ondatra_web.views.shown import SignedIn, page_of
 
 SIZE = 100

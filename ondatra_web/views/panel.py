@@ -9,11 +9,11 @@ from typing import Any
 import orjson
 
 from ondatra_web.models import Run
-from ondatra_web.records import calls_of, history_of
+from ondatra_web.tracking.records import calls_of, history_of
 from ondatra_web.views.shown import record_status
-from runtime import records
 from runtime.errors import OndatraError
-from runtime.records import FileRef
+from runtime.records import records
+from runtime.records.records import FileRef
 
 MOST_CALLS = 20
 MOST_RUNS = 20

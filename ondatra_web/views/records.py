@@ -15,16 +15,16 @@ from django.views.decorators.http import require_safe
 from ondatra_web.access import may_write, run_for
 from ondatra_web.forms import FORMATS, STATUSES, DownloadForm, RecordFilterForm
 from ondatra_web.models import MessageGroup, Run
-from ondatra_web.records import files_of, with_masked
+from ondatra_web.tracking.records import files_of, with_masked
 from ondatra_web.views import run as run_page
 from ondatra_web.views.finding import found_records
 from ondatra_web.views.panel import panel_of
 from ondatra_web.views.shown import SignedIn, kept_until, record_status, records_visible
-from runtime import exports
-from runtime import records as record_files
 from runtime.errors import OndatraError
-from runtime.records import STATUSES as FILE_STATUSES
-from runtime.records import FileRef, Filter, Page
+from runtime.records import exports
+from runtime.records import records as record_files
+from runtime.records.records import STATUSES as FILE_STATUSES
+from runtime.records.records import FileRef, Filter, Page
 
 SIZE = 25
 MOST_REASONS = 100

@@ -6,13 +6,15 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 
-from ondatra_web import actions, records, retries
+from ondatra_web import actions
 from ondatra_web.access import run_for
 from ondatra_web.forms import RecordFilterForm
+from ondatra_web.runs import retries
+from ondatra_web.tracking import records
 from ondatra_web.views.records import chosen_filter
 from ondatra_web.views.shown import SignedIn
 from runtime.errors import OndatraError
-from runtime.records import Filter
+from runtime.records.records import Filter
 
 
 @login_required

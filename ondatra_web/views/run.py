@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 from ondatra_web import actions
 from ondatra_web.access import may_write, run_for
 from ondatra_web.models import Run
-from ondatra_web.records import first_requests
+from ondatra_web.tracking.records import first_requests
 from ondatra_web.views.shown import SignedIn, kept_until, records_visible, run_took, steps, sums
 from runtime.errors import OndatraError
 

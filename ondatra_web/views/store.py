@@ -12,10 +12,10 @@ from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
 
-from ondatra_web import buckets, stores
 from ondatra_web.access import organization_for, organizations_of, owns
 from ondatra_web.forms import BucketForm, RetentionForm
 from ondatra_web.models import Bucket, Organization, Run
+from ondatra_web.tracking import buckets, stores
 from ondatra_web.views.shown import SignedIn
 from runtime.errors import OndatraError
 

@@ -11,10 +11,10 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from ondatra_web import actions
-from ondatra_web import waiting as waiting_rows
 from ondatra_web.access import may_write, sync_for, syncs_of
 from ondatra_web.forms import STATES, StartForm, SyncFilterForm, matches_state
 from ondatra_web.models import Run
+from ondatra_web.runs import waiting as waiting_rows
 from ondatra_web.views.shown import SignedIn, listed, page_of
 from runtime.errors import OndatraError
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from runtime.kinds import append, merge, partition, scd2, sieve, table, tracked
+from runtime.kinds import append, merge, partition, scd2, table, tracked
 from runtime.kinds.base import Job
 from runtime.kinds.built import BuildOptions, Built
-from runtime.lake import LakeTable
+from runtime.kinds.sieve import sieve
+from runtime.lake.lake import LakeTable
 from runtime.model import Column, Model
 
 if TYPE_CHECKING:

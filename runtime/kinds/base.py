@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from runtime.content import HASHING, with_hashes
-from runtime.kinds import effort, keys
+from runtime.kinds import keys
 from runtime.kinds.built import BuildOptions, Built, Feed
-from runtime.lake import H1, H2, HASH, KEY, PARTITION, ROWID, LakeTable, ddl, quoted
+from runtime.lake import effort
+from runtime.lake.content import HASHING, with_hashes
+from runtime.lake.lake import H1, H2, HASH, KEY, PARTITION, ROWID, LakeTable, ddl, quoted
 from runtime.model import Model
 
 if TYPE_CHECKING:

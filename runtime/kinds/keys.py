@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from runtime.lake import H1, KEY, quoted
+from runtime.lake.lake import H1, KEY, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

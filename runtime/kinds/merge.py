@@ -4,12 +4,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from runtime.kinds import commit, effort, filters, groups, limits, sieve
-from runtime.kinds.aside import aside
+from runtime.kinds import groups, limits
 from runtime.kinds.base import Counts, Job
 from runtime.kinds.built import Built
 from runtime.kinds.groups import LINES, N, S, X, Y
-from runtime.lake import H1, H2, KEY, ROWID, quoted
+from runtime.kinds.sieve import commit, filters, sieve
+from runtime.kinds.sieve.aside import aside
+from runtime.lake import effort
+from runtime.lake.lake import H1, H2, KEY, ROWID, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

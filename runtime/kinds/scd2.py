@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from runtime.kinds import groups, merge
 from runtime.kinds.base import Job
 from runtime.kinds.built import Built
-from runtime.lake import KEY, ROWID
+from runtime.lake.lake import KEY, ROWID
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

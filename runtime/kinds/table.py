@@ -4,7 +4,7 @@ from __future__ import annotations
 from runtime.kinds import limits
 from runtime.kinds.base import Counts, Job, digest, row_digests
 from runtime.kinds.built import Built
-from runtime.lake import H1, H2
+from runtime.lake.lake import H1, H2
 
 
 def build(job: Job) -> Built:

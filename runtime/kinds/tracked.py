@@ -7,7 +7,7 @@ from runtime.kinds import groups, limits
 from runtime.kinds.base import Counts, Job, broadcast
 from runtime.kinds.built import Built
 from runtime.kinds.groups import N, content_text
-from runtime.lake import H1, H2, HASH, KEY, ROWID
+from runtime.lake.lake import H1, H2, HASH, KEY, ROWID
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

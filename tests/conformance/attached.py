@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def attach(port, secret):
-    """The context behind that gateway becomes this process's own: `runtime.spark.session` finds it as if it had made it."""
+    """The context behind that gateway becomes this process's own: `runtime.lake.spark.session` finds it as if it had made it."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession

@@ -282,7 +282,7 @@ class Attached(Product):
     def argv(self, name, *args):
         if self.own_spark:
             return super().argv(name, *args)
-        from runtime.spark import session
+        from runtime.lake.spark import session
         gateway = session().sparkContext._gateway.gateway_parameters
         return [sys.executable, str(Path(__file__).with_name("attached.py")), str(gateway.port), gateway.auth_token, name, *args], self.root
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import duckdb
 
-from runtime import sources
 from runtime.model import Column
+from runtime.sources import sources
 from runtime.sql import translate
 from runtime.sql.types import parse, spark_type
 

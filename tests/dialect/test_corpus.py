@@ -11,7 +11,7 @@ from typing import Any
 import compare
 import pytest
 
-from runtime.kinds import effort
+from runtime.lake import effort
 from runtime.sql import SqlProblems
 
 MOST_REFUSED = 0.15
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
-    from runtime.spark import session
+    from runtime.lake.spark import session
     before = os.environ.get("TZ")
     os.environ["TZ"] = "UTC"
     time.tzset()

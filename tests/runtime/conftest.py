@@ -8,7 +8,7 @@ import pytest
 from push_bench import Bench
 from web_server import WebServer, web_server
 
-from runtime import client
+from runtime.push.http import client
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from runtime.custody.secrets import Secrets
 from runtime.errors import Problem
-from runtime.limits import Limiter, MemoryLimiter
-from runtime.push import CallContext, CallResult, PushCall, PushFunction, check_push, load_push
-from runtime.secrets import Secrets
+from runtime.push.http.limits import Limiter, MemoryLimiter
+from runtime.push.push import CallContext, CallResult, PushCall, PushFunction, check_push, load_push
 
 KEY = """
 def key(r):

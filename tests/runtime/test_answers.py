@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime import answers as codes
-from runtime.answers import Answers, Entry, pack, unpack
+from runtime.delivery import answers as codes
+from runtime.delivery.answers import Answers, Entry, pack, unpack
 
 
 def entry(index: range | list[int], codes: str, messages: dict[int, str] | None = None, attempt: int = 1) -> Entry:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from push_bench import Bench, returning
 
-from runtime.api_dict import Api, Auth, Destination, PushOptions, RateLimit, Text, find_api, read_api
 from runtime.errors import Problem, ProjectError
+from runtime.push.api_dict import Api, Auth, Destination, PushOptions, RateLimit, Text, find_api, read_api
 
 
 def read(value: Any, name: str = "crm") -> Api:

@@ -7,8 +7,8 @@ import time
 import pytest
 from web_server import Reply, Seen, WebServer, slowly
 
-from runtime import client
-from runtime.client import PooledTransport
+from runtime.push.http import client
+from runtime.push.http.client import PooledTransport
 
 
 def ask(pool: PooledTransport, server: WebServer) -> None:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from runtime import connections, secrets
-from runtime.secrets import Secrets
+from runtime.custody import secrets
+from runtime.custody.secrets import Secrets
+from runtime.sources import connections
 
 SET = Secrets({"KEY": "k-123456", "PW": "p-123456"}, "the environment")
 JDBC = '[connections.shop]\ntype = "jdbc"\nurl = "jdbc:postgresql://db:5432/shop"\npassword = { env = "PW" }\n'

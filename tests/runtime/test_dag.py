@@ -1,7 +1,7 @@
 """The order of models."""
 from __future__ import annotations
 
-from runtime import dag
+from runtime.project import dag
 
 CHAIN = {"c": ("b",), "a": (), "b": ("a",), "d": ("a", "elsewhere")}
 

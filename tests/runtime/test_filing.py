@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from runtime.delivery.filing import Filing, Reserve, Sealed
 from runtime.errors import LeaseLost
-from runtime.filing import Filing, Reserve, Sealed
 
 
 class Closes:

@@ -7,9 +7,9 @@ import duckdb
 import pytest
 from test_records import put, record
 
-from runtime import records
-from runtime.history import HistoryIndex
-from runtime.store import FolderStore
+from runtime.records import records
+from runtime.records.history import HistoryIndex
+from runtime.store.store import FolderStore
 
 
 @pytest.fixture

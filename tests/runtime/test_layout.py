@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runtime import changes, chunk_files, layout
+from runtime.staging import changes, chunk_files, layout
 
 COLUMNS = ("id long, __ondatra_rowid long, __ondatra_change_type string, __ondatra_key string, __ondatra_record boolean, __ondatra_h1 long, "
            "__ondatra_h2 long, __ondatra_again boolean")

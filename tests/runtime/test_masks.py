@@ -6,7 +6,7 @@ import hmac
 
 import pytest
 
-from runtime.masks import Masker
+from runtime.custody.masks import Masker
 from runtime.model import Mask
 
 KEY = "ab" * 32

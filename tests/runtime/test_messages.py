@@ -4,7 +4,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from runtime import messages
+from runtime.tracking import messages
 
 
 @pytest.mark.parametrize(("message", "expected"), [

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.directives import parse_model
 from runtime.model import Mask, MaxDeletes, Model, Sink
+from runtime.project.directives import parse_model
 
 
 def parse(tmp_path: Path, text: str, name: str = "sync/out") -> tuple[Model | None, list[tuple[int, str]]]:

@@ -7,10 +7,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from runtime import payloads
-from runtime.masks import Masker
+from runtime.custody.masks import Masker
 from runtime.model import Column
-from runtime.values import to_rows
+from runtime.staging.values import to_rows
+from runtime.tracking import payloads
 
 NOBODY = Masker((), "ab" * 32)
 TEXTS = ['},{"id":1,"__ondatra_rowid":', "\\", 'é😀"', "", None, "tab\tnewline\nnul\0bell\x07del\x7f", "plain", "\u2028", ","]

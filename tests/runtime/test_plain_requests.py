@@ -7,8 +7,8 @@ import pytest
 from push_bench import ROWS, Bench, outcomes, returning, row
 from web_server import Seen, WebServer, slowly
 
-from runtime import starlark
 from runtime.errors import Cancelled
+from runtime.push import starlark
 
 pytestmark = pytest.mark.usefixtures("waiting")
 #: One request before the one that is meant.

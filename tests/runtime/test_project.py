@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from runtime import secrets
+from runtime.custody import secrets
 from runtime.errors import ConfigError, ProjectError
-from runtime.project import Project, check_project, load_project
+from runtime.project.project import Project, check_project, load_project
 from runtime.sql import gate, translation
 
 ECHO = """API = {"base_url": "http://127.0.0.1:1"}

@@ -11,11 +11,11 @@ import pytest
 from push_bench import KEY, ROWS, Bench, outcomes, returning, row, run
 from web_server import Reply, Seen, WebServer
 
-from runtime import rehearsal
+from runtime.custody.secrets import Secrets
+from runtime.delivery import rehearsal
 from runtime.errors import Cancelled, ProjectError
 from runtime.model import Column
-from runtime.push import PushCall
-from runtime.secrets import Secrets
+from runtime.push.push import PushCall
 
 DOCS = Path(__file__).resolve().parents[2] / "docs/push-functions.md"
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from runtime.answers import Entry
+from runtime.delivery.answers import Entry
+from runtime.delivery.recorder import Recorder
 from runtime.errors import LeaseLost
-from runtime.recorder import Recorder
 
 
 class Commits:

@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from runtime import exports, records, tracking
 from runtime.errors import ConfigError, StoreError
-from runtime.records import FileRef, Filter
-from runtime.store import FolderStore
+from runtime.records import exports, records
+from runtime.records.records import FileRef, Filter
+from runtime.store.store import FolderStore
+from runtime.tracking import tracking
 
 START = datetime(2026, 1, 15, 8, 9, 10, tzinfo=UTC)
 
@@ -225,7 +226,7 @@ def test_an_export_says_at_its_end_what_could_not_be_read(store):
 
 
 def test_questions_cannot_read_outside_of_the_organization(store, files, tmp_path):
-    from runtime import duck
+    from runtime.records import duck
 
     (tmp_path / "secret.txt").write_text("x")
     with duck.cursor(records.roots(files)) as one:

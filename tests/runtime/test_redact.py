@@ -7,7 +7,7 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from runtime.redact import Redactor
+from runtime.custody.redact import Redactor
 
 SECRET = 'p@ss "w/ö+rd\\'
 

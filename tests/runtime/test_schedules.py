@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from runtime import schedules
 from runtime.errors import ConfigError
+from runtime.project import schedules
 
 NOON = datetime(2026, 1, 15, 12, 7, 30, tzinfo=UTC)
 

@@ -10,8 +10,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from runtime import sources
 from runtime.errors import BuildError
+from runtime.sources import sources
 from runtime.sql import FileRead, SqlProblems, translate
 
 
@@ -88,7 +88,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def spark() -> Any:
-    from runtime.spark import session
+    from runtime.lake.spark import session
 
     return session()
 

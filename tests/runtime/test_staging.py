@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 from staged import Lake, lines, rows_of, waiting
 
-from runtime import states
 from runtime.errors import HistoryGone
-from runtime.spark import session
-from runtime.staging import WaitingChunk, fold, needs_stage, read_chunk, read_column, units, write_plain
+from runtime.lake.spark import session
+from runtime.staging import states
+from runtime.staging.staging import WaitingChunk, fold, needs_stage, read_chunk, read_column, units, write_plain
 
 pytestmark = pytest.mark.spark
 

@@ -13,9 +13,9 @@ import pytest
 from push_bench import KEY, ROWS, Bench, outcomes, returning, row, run, seconds
 from web_server import slowly, web_server
 
-from runtime import starlark
 from runtime.errors import Cancelled
-from runtime.push import CallContext, PushCall
+from runtime.push import starlark
+from runtime.push.push import CallContext, PushCall
 
 
 @pytest.fixture

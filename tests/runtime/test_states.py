@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime import states
+from runtime.staging import states
 
 
 def test_packed_states_come_back_writable() -> None:

@@ -10,10 +10,10 @@ from proxy import before
 from seaweed import BUCKET, S3Server
 from test_records import put, record
 
-from runtime import exports, records
 from runtime.errors import ConfigError, StoreError
-from runtime.s3 import PART_SIZE, S3Store
-from runtime.store import AlreadyThere, Credentials, FolderStore, open_store
+from runtime.records import exports, records
+from runtime.store.s3 import PART_SIZE, S3Store
+from runtime.store.store import AlreadyThere, Credentials, FolderStore, open_store
 
 
 def own(server: S3Server, access="devkey", secret="devsecret123"):
@@ -173,7 +173,7 @@ def test_the_install_uses_the_standard_aws_variables(s3, tmp_path, monkeypatch):
 
 def test_copies_of_s3_files_stay_within_their_bound(s3, tmp_path, monkeypatch):
     monkeypatch.setenv("ONDATRA_STORE_CACHE_BYTES", "2500")
-    monkeypatch.setattr("runtime.s3.IN_USE_SECONDS", 0)
+    monkeypatch.setattr("runtime.store.s3.IN_USE_SECONDS", 0)
     store = S3Store(BUCKET, uuid.uuid4().hex, credentials=own(s3), cache_dir=tmp_path)
     for n in range(4):
         store.put_new(f"{n}", bytes(1000))

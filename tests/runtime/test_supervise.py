@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from runtime.calls import Pace
+from runtime.delivery.calls import Pace
 from runtime.supervise import side_by_side, supervised
 
 

@@ -8,8 +8,8 @@ import duckdb
 import pytest
 from test_tracking import Answer, batch, call, counter, info, row
 
-from runtime import call_files, facts, tracking
-from runtime.store import FolderStore
+from runtime.store.store import FolderStore
+from runtime.tracking import call_files, facts, tracking
 
 DOCS = (Path(__file__).parents[2] / "docs" / "sync-tracking-files.md").read_text(encoding="utf-8")
 

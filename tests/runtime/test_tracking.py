@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from runtime import call_files, facts, record_rows, tracking
-from runtime.http import ApiCall
-from runtime.masks import Masker
+from runtime.custody.masks import Masker
 from runtime.model import Column, Mask, Model
-from runtime.store import FolderStore
-from runtime.tracking import Places, RecordBatch, RunInfo
+from runtime.push.http.http import ApiCall
+from runtime.store.store import FolderStore
+from runtime.tracking import call_files, facts, record_rows, tracking
+from runtime.tracking.tracking import Places, RecordBatch, RunInfo
 
 COLUMNS = (Column("id", "BIGINT", "bigint"), Column("email", "VARCHAR", "string"))
 START, END = datetime(2026, 1, 15, 8, 9, 10, tzinfo=UTC), datetime(2026, 1, 15, 8, 9, 11, 123456, tzinfo=UTC)

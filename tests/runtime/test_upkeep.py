@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from building import Built
 
-from runtime import upkeep
-from runtime.upkeep import keep
+from runtime.lake import upkeep
+from runtime.lake.upkeep import keep
 
 NOW = dt.timedelta(0)
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from runtime.model import Column
-from runtime.values import payload, to_rows, to_values
+from runtime.staging.values import payload, to_rows, to_values
 
 HUGE = 10 ** 37
 

@@ -14,11 +14,11 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from ondatra_web.models import ApiCallFile, Delivery, Membership, MessageGroup, Organization, RecordFile, Run, Sync, Workspace
-from runtime.call_files import SCHEMA as CALL_SCHEMA
-from runtime.messages import pattern
-from runtime.store import Store, open_store
-from runtime.tracking import SCHEMA
-from runtime.tracking import _bounds as bounds_of
+from runtime.store.store import Store, open_store
+from runtime.tracking.call_files import SCHEMA as CALL_SCHEMA
+from runtime.tracking.messages import pattern
+from runtime.tracking.tracking import SCHEMA
+from runtime.tracking.tracking import _bounds as bounds_of
 
 BEGAN = datetime(2026, 1, 15, 6, 0, tzinfo=UTC)
 

@@ -13,9 +13,11 @@ import pytest
 from django.utils import timezone
 from redis import Redis
 
-from ondatra_web import limits, scheduling, workers
+from ondatra_web import workers
+from ondatra_web.clock import scheduling
 from ondatra_web.models import Delivery, Run, Sync, Worker
-from runtime.limits import RedisLimiter
+from ondatra_web.runs import limits
+from runtime.push.http.limits import RedisLimiter
 from tests.web.filled import a_run, a_sync, workspace
 
 pytestmark = pytest.mark.django_db

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from ondatra_web import demo, demo_destination
-from runtime import secrets
-from runtime.limits import MemoryLimiter
-from runtime.project import check_project
-from runtime.push import CallContext, PushCall, load_push
+from ondatra_web.demo import demo, demo_destination
+from runtime.custody import secrets
+from runtime.project.project import check_project
+from runtime.push.http.limits import MemoryLimiter
+from runtime.push.push import CallContext, PushCall, load_push
 
 ROOT = Path(__file__).resolve().parents[2]
 AIRBUS = {"tailnum": "N1", "year": 1999, "manufacturer": "AIRBUS", "model": "A320-214", "engines": 2, "seats": 182, "flights": 3, "miles": 900}

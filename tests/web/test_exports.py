@@ -13,13 +13,15 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from ondatra_web import exporting, queue, retention
+from ondatra_web import queue
+from ondatra_web.clock import retention
 from ondatra_web.models import AuditLog, Export, Run, Worker
+from ondatra_web.tracking import exporting
 from ondatra_web.views import records as window
+from runtime.custody.masks import Masker
 from runtime.errors import ConfigError
-from runtime.masks import Masker
 from runtime.model import Mask
-from runtime.records import Filter
+from runtime.records.records import Filter
 from tests.web.filled import a_run, a_sync, closing, person, put_records, record, workspace
 
 pytestmark = pytest.mark.django_db

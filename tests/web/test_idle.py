@@ -12,10 +12,10 @@ from django.conf import settings
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from ondatra_web import execution
 from ondatra_web.models import ModelState, Run, Sync, Workspace
-from runtime import pipeline, plan
-from runtime.store import open_store
+from ondatra_web.runs import execution
+from runtime.pipeline import pipeline, plan
+from runtime.store.store import open_store
 from tests.web.filled import workspace
 
 pytestmark = pytest.mark.django_db

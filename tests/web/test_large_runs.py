@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ondatra_web import records
 from ondatra_web.models import Chunk, Delivery, Run
-from runtime.store import open_store
+from ondatra_web.tracking import records
+from runtime.store.store import open_store
 from tests.web.filled import a_run, a_sync, closing, put_calls, put_records, record, workspace
 
 pytestmark = pytest.mark.django_db

@@ -10,8 +10,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from ondatra_web import graph
 from ondatra_web.models import ModelState, Workspace
+from ondatra_web.views import graph
 from tests.web.filled import a_sync, person, workspace
 
 

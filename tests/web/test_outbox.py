@@ -10,11 +10,12 @@ import pytest
 from django.db import OperationalError
 from django.utils import timezone
 
-from ondatra_web import outbox, workers
-from ondatra_web.ledger import DatabaseLedger
+from ondatra_web import workers
 from ondatra_web.models import Delivery, Run, Worker
-from runtime import states
+from ondatra_web.runs import outbox
+from ondatra_web.runs.ledger import DatabaseLedger
 from runtime.errors import LeaseLost
+from runtime.staging import states
 from tests.web.filled import a_run, a_sync, workspace
 
 pytestmark = pytest.mark.django_db

@@ -13,13 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 from django.core.management import call_command
 
-from ondatra_web import facts, outbox, records
 from ondatra_web.models import Destination, DestinationObject, Organization, Run, Sync, Workspace
-from runtime import tracking
-from runtime.masks import Masker
+from ondatra_web.runs import outbox
+from ondatra_web.tracking import facts, records
+from runtime.custody.masks import Masker
 from runtime.model import Column, Mask, Model
-from runtime.records import Filter
-from runtime.store import FolderStore, open_store
+from runtime.records.records import Filter
+from runtime.store.store import FolderStore, open_store
+from runtime.tracking import tracking
 
 pytestmark = pytest.mark.django_db
 KEY = "ab" * 32

@@ -13,7 +13,7 @@ import pytest
 from django.test import Client
 
 from ondatra_web.models import MessageGroup, Run
-from runtime.masks import Masker
+from runtime.custody.masks import Masker
 from runtime.model import Mask
 from tests.web.filled import a_run, a_sync, closing, person, put_calls, put_records, record, workspace
 

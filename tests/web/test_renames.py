@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from ondatra_web import actions, execution, workers
+from ondatra_web import actions, workers
 from ondatra_web.models import Chunk, ModelState, Run, Sync, Workspace
+from ondatra_web.runs import execution
 from runtime.errors import ConfigError, ProjectError
 from tests.web.filled import workspace
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ondatra_web import staged
+from ondatra_web.clock import staged
 from ondatra_web.models import Chunk, Delivery, RecordFile, Run, Sync
-from runtime import states
+from runtime.staging import states
 from tests.web.filled import a_run, a_sync, closing, workspace
 
 pytestmark = pytest.mark.django_db

@@ -16,9 +16,9 @@ from django.db.models import RestrictedError
 from django.test import Client
 from seaweed import BUCKET, ROLE, S3Server, make_bucket
 
-from ondatra_web import buckets, facts, records, stores
-from ondatra_web.buckets import Wanted
 from ondatra_web.models import AuditLog, Bucket, Organization, Run, Workspace
+from ondatra_web.tracking import buckets, facts, records, stores
+from ondatra_web.tracking.buckets import Wanted
 from runtime.errors import ConfigError, OndatraError, StoreError
 from tests.web.filled import a_run, a_sync, closing, person, put_records, record, workspace
 

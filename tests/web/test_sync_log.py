@@ -12,12 +12,13 @@ from django.core.management import call_command
 from pyspark.sql import SparkSession
 from seaweed import BUCKET, S3Server
 
-from ondatra_web import facts, scheduling, sync_log
+from ondatra_web.clock import scheduling
 from ondatra_web.models import Destination, DestinationObject, Organization, RecordFile, Sync, SyncLog
-from runtime import sync_log as table
-from runtime.lake import LakeTable
-from runtime.spark import isolated
-from runtime.store import open_store
+from ondatra_web.tracking import facts, sync_log
+from runtime.lake.lake import LakeTable
+from runtime.lake.spark import isolated
+from runtime.store.store import open_store
+from runtime.tracking import sync_log as table
 from tests.web.filled import a_run, a_sync, closing, put_records, record, workspace
 
 pytestmark = pytest.mark.django_db
@@ -31,7 +32,7 @@ def organization(request: pytest.FixtureRequest, spark: SparkSession, settings: 
         s3: S3Server = request.getfixturevalue("s3")
         for name, value in s3.env.items():
             monkeypatch.setenv(name, value)
-        monkeypatch.setattr("ondatra_web.sync_log.ON_A_CLUSTER", True)
+        monkeypatch.setattr("ondatra_web.tracking.sync_log.ON_A_CLUSTER", True)
         place = f"s3://{BUCKET}/{uuid.uuid4().hex}"
         settings.ONDATRA = dataclasses.replace(django_settings.ONDATRA, s3_endpoint=s3.endpoint)
     settings.ONDATRA = dataclasses.replace(settings.ONDATRA, tracking_url=f"{place}/store", lake_url=f"{place}/lake")

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from ondatra_web import actions, execution, jobs, scheduling
+from ondatra_web import actions, jobs
+from ondatra_web.clock import scheduling
 from ondatra_web.models import ModelState, Run, Sync, Workspace
-from ondatra_web.tables import place_of
-from runtime import upkeep
+from ondatra_web.runs import execution
+from ondatra_web.runs.tables import place_of
+from runtime.lake import upkeep
 from tests.web.filled import workspace
 
 pytestmark = [pytest.mark.django_db(transaction=True, serialized_rollback=True), pytest.mark.spark]

@@ -8,9 +8,9 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
 from ondatra_web import projects
-from runtime import spark
-from runtime.analyse import WithSpark
 from runtime.errors import ConfigError
+from runtime.lake import spark
+from runtime.sources.analyse import WithSpark
 
 
 class Command(BaseCommand):

@@ -4,10 +4,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ondatra_web import actions, execution
+from ondatra_web import actions
 from ondatra_web.management.commands._runs import RunCommand
 from ondatra_web.management.commands.run import text
 from ondatra_web.models import Run
+from ondatra_web.runs import execution
 from runtime.errors import ProjectError
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from ondatra_web import demo, projects
+from ondatra_web import projects
+from ondatra_web.demo import demo
 from runtime.errors import ConfigError
 
 

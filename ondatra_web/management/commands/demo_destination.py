@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from ondatra_web import demo_destination
+from ondatra_web.demo import demo_destination
 
 
 class Command(BaseCommand):

@@ -5,9 +5,10 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from ondatra_web import actions, waiting
+from ondatra_web import actions
 from ondatra_web.management.commands._runs import SyncCommand, agreed
 from ondatra_web.models import Sync
+from ondatra_web.runs import waiting
 
 
 class Command(SyncCommand):

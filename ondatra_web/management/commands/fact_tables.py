@@ -5,8 +5,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from ondatra_web import facts
 from ondatra_web.models import Organization
+from ondatra_web.tracking import facts
 from runtime.errors import ConfigError, StoreError
 
 

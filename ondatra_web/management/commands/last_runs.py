@@ -5,8 +5,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from ondatra_web import records
 from ondatra_web.models import Run, Sync
+from ondatra_web.tracking import records
 
 
 class Command(BaseCommand):

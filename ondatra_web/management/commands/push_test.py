@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from ondatra_web import projects
-from runtime import rehearsal
+from runtime.delivery import rehearsal
 from runtime.errors import ConfigError, ProjectError
 from runtime.model import KINDS
 

@@ -10,12 +10,12 @@ from typing import Any, BinaryIO, cast
 
 from django.core.management.base import CommandParser
 
-from ondatra_web import records as web_records
 from ondatra_web.management.commands._runs import RunCommand
 from ondatra_web.models import Run
-from runtime import exports, records
+from ondatra_web.tracking import records as web_records
 from runtime.errors import ConfigError, StoreError
-from runtime.records import FileRef, Filter
+from runtime.records import exports, records
+from runtime.records.records import FileRef, Filter
 
 MOST_TABLE_ROWS = 1_000
 TELL_SECONDS = 5

@@ -5,12 +5,12 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from ondatra_web import execution, resending, retries
 from ondatra_web.management.commands._runs import RunCommand, agreed
 from ondatra_web.management.commands.run import text
 from ondatra_web.models import Run
+from ondatra_web.runs import execution, resending, retries
 from runtime.errors import ConfigError, ProjectError, StoreError
-from runtime.records import Filter
+from runtime.records.records import Filter
 
 
 class Command(RunCommand):

@@ -7,7 +7,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from ondatra_web import execution, projects, records
+from ondatra_web import projects
+from ondatra_web.runs import execution
+from ondatra_web.tracking import records
 from runtime.errors import ConfigError, OndatraError, ProjectError
 
 ROWS = ("source", "unchanged", "invalid", "changed", "deleted", "carried", "succeeded", "rejected", "retrying", "not_tried")

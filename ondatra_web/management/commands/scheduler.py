@@ -8,7 +8,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import close_old_connections
 
-from ondatra_web import scheduling, workers
+from ondatra_web import workers
+from ondatra_web.clock import scheduling
 
 log = logging.getLogger("ondatra.scheduler")
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from ondatra_web import buckets, stores
 from ondatra_web.models import Bucket, Organization
+from ondatra_web.tracking import buckets, stores
 from runtime.errors import ConfigError, StoreError
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from ondatra_web import sync_log
 from ondatra_web.models import Organization
+from ondatra_web.tracking import sync_log
 from runtime.errors import ConfigError, OndatraError
 
 

@@ -5,9 +5,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from ondatra_web import projects, upkeep
-from runtime import spark
+from ondatra_web import projects
+from ondatra_web.clock import upkeep
 from runtime.errors import ConfigError
+from runtime.lake import spark
 
 
 class Command(BaseCommand):

@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.sql.types import StructType
 
 from runtime import kinds
-from runtime.kinds import effort
-from runtime.lake import H1, LakeTable, quoted
+from runtime.lake import effort
+from runtime.lake.lake import H1, LakeTable, quoted
 from runtime.model import MaxDeletes, Model, Sink
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from runtime.kinds.aside import aside
-from runtime.spark import name_jobs
+from runtime.kinds.sieve.aside import aside
+from runtime.lake.spark import name_jobs
 
 
 def test_it_runs_beside_the_block_in_its_session_and_job_group(spark: Any) -> None:

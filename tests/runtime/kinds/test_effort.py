@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from building import Built
 
-from runtime.kinds import effort
+from runtime.lake import effort
 
 
 def test_a_scan_with_a_filter_is_cheap_and_whatever_shuffles_is_dear(spark: Any) -> None:

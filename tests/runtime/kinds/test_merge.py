@@ -7,7 +7,7 @@ import pytest
 from building import Built
 
 from runtime.errors import HeldError
-from runtime.kinds import effort
+from runtime.lake import effort
 from runtime.model import MaxDeletes
 
 

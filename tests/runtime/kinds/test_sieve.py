@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from building import Built
 
-from runtime.kinds import base, commit, effort, filters, merge
-from runtime.lake import H1
-from runtime.staging import StageRequest, read_chunk, stage
+from runtime.kinds import base, merge
+from runtime.kinds.sieve import commit, filters
+from runtime.lake import effort
+from runtime.lake.lake import H1
+from runtime.staging.staging import StageRequest, read_chunk, stage
 
 ROWS = [(i, f"n{i}") for i in range(40)]
 

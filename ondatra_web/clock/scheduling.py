@@ -1,0 +1,151 @@
+"""What happens by the clock. Everything here may be done twice without harm: leases and conditional updates decide."""
+from __future__ import annotations
+
+import logging
+import time
+
+from django.conf import settings
+from django.db.models import Q
+from django.utils import timezone
+
+from ondatra_web import actions, queue, workers
+from ondatra_web.clock import retention, staged
+from ondatra_web.models import Delivery, Organization, Run, Sync, Worker, Workspace
+from ondatra_web.runs import outbox, pending
+from ondatra_web.tracking import exporting, facts, records, sync_log
+from runtime.errors import OndatraError
+from runtime.project import schedules
+
+log = logging.getLogger("ondatra.scheduler")
+EVERY_SECONDS = 5
+# Times that pass within this process are monotonic seconds: a clock that is set must not stop the scheduler for an hour.
+FACTS_EVERY = 6 * 3600.0
+_facts_written = [float("-inf")]
+#: A store that is down is asked again after so many seconds.
+FILES_AGAIN = 30.0
+_files_again: dict[int, float] = {}
+#: A message older than this (seconds) without a claim is taken for lost, and sent again no more often.
+LOST_MESSAGE = 20.0
+_sent: dict[tuple[str, int], float] = {}
+
+
+def leads(me: Worker) -> bool:
+    """Whether this scheduler is the oldest living one; the others wait."""
+    older = Worker.objects.filter(kind="scheduler", ended_at=None, pk__lt=me.pk)
+    return all(workers.is_dead(w) for w in older)
+
+
+def round() -> None:
+    """One look at everything."""
+    start_scheduled()
+    resume_dead()
+    exporting.resume()
+    exporting.remove_old()
+    write_waiting_files()
+    retention.expire()
+    start_upkeep()
+    if time.monotonic() - _facts_written[0] > FACTS_EVERY:
+        staged.remove_old()
+        write_facts()
+        write_sync_log()
+
+
+def write_facts() -> None:
+    """The fact tables of every organization, and the index that answers a record's history over runs."""
+    _facts_written[0] = time.monotonic()
+    for organization in Organization.objects.all():
+        try:
+            facts.write_fact_tables(organization)
+        except OndatraError as error:
+            log.warning("the fact tables of organization %s wait: %s", organization.pk, error)
+    for sync in Sync.objects.filter(archived_at=None).select_related("workspace"):
+        try:
+            records.refresh_history([sync])
+        except OndatraError as error:
+            log.warning("the history of %s is answered without its index: %s", sync.name, error)
+
+
+def write_sync_log() -> None:
+    """Wakes the pipeline worker for each organization with records that its table `sync_log` lacks."""
+    for organization in Organization.objects.all() if settings.ONDATRA.keeps_sync_log else ():
+        if sync_log.waiting(organization):
+            queue.send("sync_log", organization.pk, queue="pipeline")
+
+
+def start_scheduled() -> None:
+    """Queues the syncs whose time has come; missed times are made up for once."""
+    now = timezone.now()
+    for sync in Sync.objects.exclude(schedule="").filter(archived_at=None, paused_at=None):
+        try:
+            following = schedules.next_time(sync.schedule, now)
+        except OndatraError as error:
+            log.warning("%s: %s", sync.name, error)
+            continue
+        if sync.next_run_at is None or sync.next_run_at > following:        # new, or the clock or the schedule was set
+            Sync.objects.filter(pk=sync.pk, next_run_at=sync.next_run_at).update(next_run_at=following)
+            continue
+        due = sync.next_run_at <= now and Sync.objects.filter(pk=sync.pk, next_run_at=sync.next_run_at).update(next_run_at=following)
+        if due and not Run.objects.filter(sync=sync, status__in=Run.ACTIVE).exists():
+            actions.start_run(sync, trigger="schedule")
+
+
+def start_upkeep() -> None:
+    """Wakes a worker for each workspace whose lake is to be looked after; a message that is lost costs one round."""
+    now = timezone.now()
+    told = settings.ONDATRA.upkeep
+    if told == "off":
+        return
+    try:
+        following = schedules.next_time(told, now)
+    except OndatraError as error:
+        log.warning("ONDATRA_UPKEEP: %s, or off", error)
+        return
+    Workspace.objects.filter(Q(upkeep_at=None) | Q(upkeep_at__gt=following)).update(upkeep_at=following)     # new, or the clock or the setting was set
+    for workspace in Workspace.objects.filter(upkeep_at__lte=now):
+        if Workspace.objects.filter(pk=workspace.pk, upkeep_at=workspace.upkeep_at).update(upkeep_at=following):
+            queue.send("upkeep", workspace.pk, queue="pipeline")
+
+
+def resume_dead() -> None:
+    """Runs that nobody works on: their workers died, or their message was lost."""
+    for run in Run.objects.filter(status__in=Run.ACTIVE).select_related("sync", "owner"):
+        if run.status == Run.Status.QUEUED:
+            if not 0 <= (timezone.now() - run.created_at).total_seconds() <= LOST_MESSAGE:
+                _send_again("pipeline", run.pk)
+        elif run.owner is not None and not workers.is_dead(run.owner):
+            continue
+        elif not run.staged:
+            Run.objects.filter(pk=run.pk, owner=run.owner).update(owner=None)
+            _send_again("pipeline", run.pk)
+        elif run.owner is not None or not _worked_on(run):
+            Run.objects.filter(pk=run.pk, owner=run.owner).update(owner=None)
+            _send_again("push", run.pk, 1)
+
+
+def _worked_on(run: Run) -> bool:
+    """Whether somebody delivers it and nobody who did has died. That other workers live says nothing: no message may be left for them."""
+    claimed = outbox.open_deliveries(run).exclude(status=Delivery.Status.WAITING).select_related("owner")
+    owners = [d.owner for d in claimed]
+    return bool(owners) and not any(map(workers.is_dead, owners))
+
+
+def _send_again(actor: str, run_id: int, *args: int) -> None:
+    """A message for workers that may all be busy: not with every round."""
+    now = time.monotonic()
+    if now - _sent.get((actor, run_id), float("-inf")) > LOST_MESSAGE:
+        _sent[actor, run_id] = now
+        queue.send(actor, run_id, *args)
+
+
+def write_waiting_files() -> None:
+    """Record files of runs that ended while their store was down."""
+    for workspace in Workspace.objects.filter(pk__in=Run.objects.filter(tracking="pending").values("sync__workspace")):
+        if time.monotonic() < _files_again.get(workspace.pk, 0.0):
+            continue
+        _files_again[workspace.pk] = time.monotonic() + FILES_AGAIN
+        try:
+            pending.write(workspace)
+        except OndatraError as error:
+            log.warning("record files of workspace %s still wait: %s", workspace.slug, error)
+
+

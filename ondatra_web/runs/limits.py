@@ -1,0 +1,64 @@
+"""The rate limits of a workspace: in Redis where there is one, else in the database, kept between runs either way."""
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from django.conf import settings
+from django.db import transaction
+
+from ondatra_web.models import RateLimitHit, Workspace
+from runtime.errors import Cancelled
+from runtime.push.http.limits import Limiter, RedisLimiter
+
+#: Until when a budget rests, and when it was told to.
+PAUSE, ASKED = "pause:", "paused:"
+
+
+def limiter(workspace: Workspace) -> Limiter:
+    """The budgets of one workspace, shared by all its workers."""
+    prefix = f"{workspace.pk}:"
+    if settings.ONDATRA.redis_url:
+        return RedisLimiter(settings.ONDATRA.redis_url, prefix)
+    return DatabaseLimiter(prefix)
+
+
+class DatabaseLimiter:
+    """runtime.push.http.limits.Limiter as rows: one a request within the window, and one that says until when to pause."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+
+    def take(self, key: str, n: int, seconds: float, cancelled: Callable[[], bool]) -> None:
+        """Waits until fewer than n requests of this budget lie within the last `seconds`. Raises Cancelled."""
+        while (wait := self._try(self.prefix + key, n, seconds)) > 0:
+            end = time.monotonic() + wait
+            while (left := end - time.monotonic()) > 0:
+                if cancelled():
+                    raise Cancelled("the run was cancelled while it waited for its rate limit")
+                time.sleep(min(left, 0.5))
+
+    def pause(self, key: str, until: float) -> None:
+        """No request of this budget before that Unix time."""
+        name, now = self.prefix + key, time.time()
+        with transaction.atomic():
+            RateLimitHit.objects.filter(key=PAUSE + name, at__lt=until).delete()
+            RateLimitHit.objects.filter(key=ASKED + name).delete()
+            RateLimitHit.objects.bulk_create([RateLimitHit(key=PAUSE + name, at=until), RateLimitHit(key=ASKED + name, at=now)])
+
+    def _try(self, key: str, n: int, seconds: float) -> float:
+        """Takes one request of the budget, or says how long to wait before asking again."""
+        now = time.time()
+        with transaction.atomic():
+            RateLimitHit.objects.filter(key=key, at__lte=now - seconds).delete()
+            if RateLimitHit.objects.filter(key=ASKED + key, at__gt=now + 1).exists():      # the clock was set back since: nobody knows how long to wait
+                RateLimitHit.objects.filter(key__in=(PAUSE + key, ASKED + key)).delete()
+            paused = RateLimitHit.objects.filter(key=PAUSE + key, at__gt=now).order_by("-at").values_list("at", flat=True).first()
+            if paused:
+                return float(paused - now)
+            # a clock that was set back must not block the budget for longer than its window
+            hits = list(RateLimitHit.objects.filter(key=key, at__lte=now + seconds).order_by("at").values_list("at", flat=True))
+            if len(hits) >= n:
+                return float(max(hits[len(hits) - n] + seconds - now, 0.001))
+            RateLimitHit.objects.create(key=key, at=now)
+        return 0.0

@@ -1,0 +1,58 @@
+"""Files of deliveries that ended while their store was down: written once it is back, by the rules that their seal kept.
+
+Neither the model nor its project is asked: a sync whose file is gone, or whose project has an error, gets its records too.
+"""
+from __future__ import annotations
+
+import logging
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from ondatra_web.models import Answer, ApiCallFile, Delivery, Run, Workspace
+from ondatra_web.runs import outbox
+from ondatra_web.tracking import stores
+from runtime.delivery import deliver
+from runtime.errors import OndatraError
+from runtime.tracking import record_rows
+
+log = logging.getLogger("ondatra.pending")
+
+
+def write(workspace: Workspace) -> int:
+    """Writes what waits, store by store; for how many deliveries. What still cannot be written waits on."""
+    written, down = 0, set()
+    for delivery in _waiting(workspace):
+        place = delivery.run.store_url, delivery.run.bucket_id
+        if place in down:
+            continue
+        try:
+            _write(workspace, delivery)
+        except (OndatraError, OSError) as error:
+            log.warning("the record files of run %s still wait: %s", delivery.run_id, error)
+            down.add(place)
+        else:
+            written += 1
+    return written
+
+
+def _waiting(workspace: Workspace) -> QuerySet[Delivery]:
+    return (Delivery.objects.filter(run__sync__workspace=workspace, status=Delivery.Status.SEALED, counts__has_key="succeeded")
+            .select_related("run__sync", "run__bucket__organization", "chunk").order_by("pk"))
+
+
+def _write(workspace: Workspace, delivery: Delivery) -> None:
+    run, claim = delivery.run, outbox.claim_of(delivery)
+    info = record_rows.by_rules(delivery.sealed, organization_id=workspace.organization_id, sync_id=run.sync_id, run_id=run.pk,
+                                columns=claim.columns, mask_key=workspace.mask_key)
+    made = deliver.write_pending(claim, info, stores.of_run(run), outbox.DatabaseOutbox())
+    with transaction.atomic():
+        Run.objects.select_for_update().get(pk=run.pk)
+        if not Delivery.objects.filter(pk=delivery.pk, status=Delivery.Status.SEALED).update(status=Delivery.Status.CLOSED):
+            return                              # another process wrote the same files
+        outbox.record_files(run.pk, delivery.pk, made.files)
+        if made.calls_file:
+            ApiCallFile.objects.create(run=run, delivery=delivery, url=made.calls_file[0], calls=made.calls_file[1])
+        Answer.objects.filter(delivery=delivery).delete()
+        if not Delivery.objects.filter(run=run, status=Delivery.Status.SEALED).exists():
+            Run.objects.filter(pk=run.pk).update(tracking="written")

@@ -1,0 +1,55 @@
+"""What of a sync waits: rows due again, dead letters, rows of open jobs."""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from ondatra_web.models import UNDELIVERED, Chunk, Sync
+from runtime.staging import chunk_files, states
+
+
+def chunks_of(sync: Sync) -> QuerySet[Chunk]:
+    """The chunks of which something waits, oldest first."""
+    return of_syncs([sync]).order_by("pk")
+
+
+def of_syncs(syncs: Iterable[Sync]) -> QuerySet[Chunk]:
+    """The chunks of these syncs of which something waits."""
+    return Chunk.objects.filter(UNDELIVERED, sync__in=syncs)
+
+
+def counted(sync: Sync) -> dict[str, int]:
+    """Records that wait: `due`, `rejected` and `blocked`, which are in open jobs."""
+    tally = dict.fromkeys(("due", "rejected", "blocked"), 0)
+    for chunk in chunks_of(sync):
+        whole = states.unpack(bytes(chunk.states))
+        record = np.asarray(chunk_files.read_column(chunk.url, chunk_files.RECORD), dtype=bool)
+        for name, mask in (("due", states.due(whole)), ("rejected", whole == states.REJECTED), ("blocked", whole == states.BLOCKED)):
+            tally[name] += int((record & mask).sum())
+    return tally
+
+
+def forget(sync: Sync) -> None:
+    """Should be called in a transaction: what waits is taken as delivered, dead letters, jobs and finalize included."""
+    for chunk in chunks_of(sync):
+        whole = states.unpack(bytes(chunk.states))
+        save_states(chunk.pk, np.where(whole == states.DONE, states.DONE, states.SUPERSEDED).astype(np.uint8))
+    sync.job_set.filter(ended_at=None).update(ended_at=timezone.now())
+    sync.finalize_due = False
+    sync.save(update_fields=["finalize_due"])
+
+
+def save_states(chunk_id: int, whole: np.ndarray[Any, Any], runs_failed: np.ndarray[Any, Any] | None = None) -> None:
+    """Writes a chunk's states and what is counted from them."""
+    tally = Counter({int(state): int(n) for state, n in zip(*np.unique(whole, return_counts=True), strict=True)})
+    fields: dict[str, Any] = {
+        "states": states.pack(whole), "due_rows": sum(tally[s] for s in (states.UNTRIED, states.REFUSED, states.UNKNOWN)),
+        "blocked_rows": tally[states.BLOCKED], "rejected_rows": tally[states.REJECTED]}
+    if runs_failed is not None:
+        fields["runs_failed"] = states.pack(runs_failed)
+    Chunk.objects.filter(pk=chunk_id).update(**fields)

@@ -1,0 +1,153 @@
+"""The records of a run: which files they lie in, and questions about them."""
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Collate
+
+from ondatra_web.models import ApiCallFile, Bucket, MessageGroup, RecordFile, Run, Sync
+from ondatra_web.tracking import stores
+from runtime.custody.masks import Masker
+from runtime.model import Mask
+from runtime.records import exports, records
+from runtime.records.history import HistoryIndex
+from runtime.records.records import FileRef, Filter, Page
+from runtime.store.store import FolderStore, Store
+from runtime.tracking import call_files
+
+
+def files_of(run: Run) -> list[FileRef]:
+    """The run's record files in the order in which they were written. Invalid rows that did not change lie in an earlier run's file."""
+    if run.dry_run:
+        return planned_files(run.pk)
+    files = _refs(RecordFile.objects.filter(run=run), stores.of_run(run))
+    if run.invalid and not any(f.name.startswith("records_invalid.") for f in files):
+        earlier = RecordFile.objects.filter(run__sync_id=run.sync_id, run_id__lt=run.pk, batch_type="records_invalid").select_related("run")
+        if (last := earlier.order_by("-run_id").first()) is not None:
+            files += _refs(earlier.filter(run_id=last.run_id), stores.of_run(last.run))
+    return files
+
+
+def _refs(rows: QuerySet[RecordFile], store: Store) -> list[FileRef]:
+    """Values and no objects: every page of a run asks for all its files."""
+    told = rows.order_by("pk").values_list("url", "rows", "counts", "operations", "min_identifier", "max_identifier", "run_id")
+    return [FileRef(store, store.path_of(url), *rest) for url, *rest in told]
+
+
+def planned_files(run_id: int) -> list[FileRef]:
+    """What a dry run would have sent, apart from Sync Tracking."""
+    folder = Path(settings.ONDATRA.data_dir) / "dry_runs" / str(run_id)
+    store = FolderStore(folder)
+    names = sorted(folder.glob("planned.*.parquet"), key=lambda p: int(p.name.split(".")[1]))
+    return [records.planned_file(store, p.name, run_id) for p in names]
+
+
+def first_requests(run: Run) -> dict[str, Any]:
+    """What a dry run's push function would have asked for first: `requests` (call, method, url, headers, body) and what it `said`; empty for other runs."""
+    place = Path(settings.ONDATRA.data_dir) / "dry_runs" / str(run.pk) / "requests.json"
+    return dict(json.loads(place.read_text(encoding="utf-8"))) if run.dry_run and place.exists() else {}
+
+
+def history_files(sync: Sync, forms: Sequence[str] = ()) -> list[FileRef]:
+    """The files of all runs of a sync that are still kept, newest first; only what a history needs of them.
+
+    With `forms` of an identifier only the files whose bounds leave room for one of them: the database compares, and of a
+    large sync it names a few files instead of all.
+    """
+    named = RecordFile.objects.filter(run__sync=sync, run__rows_expired_at=None)
+    if forms:
+        named = named.alias(low=_bytes("min_identifier"), high=_bytes("max_identifier"))
+        room = Q(min_identifier=None) | Q(max_identifier=None)
+        for form in forms:
+            said = form.partition("\0")[0]      # PostgreSQL has no text for it, and the bounds end there too
+            room |= Q(low__lte=said, high__gte=said)
+        named = named.filter(room)
+    rows = named.order_by("-pk").values_list("url", "rows", "min_identifier", "max_identifier", "run_id", "run__store_url", "run__bucket")
+    buckets = Bucket.objects.select_related("organization").in_bulk({row[-1] for row in rows if row[-1]})
+    opened = {(url, bucket): stores.at(url, buckets.get(bucket)) for url, bucket in {row[-2:] for row in rows}}
+    return [FileRef(store := opened[root, bucket], store.path_of(url), n, None, None, low, high, run) for url, n, low, high, run, root, bucket in rows]
+
+
+def _bytes(column: str) -> Any:
+    """The text ordered as its bytes are, which is how the bounds were found; SQLite does so anyway."""
+    return Collate(column, "C") if connection.vendor == "postgresql" else F(column)
+
+
+def index_of(sync: Sync) -> HistoryIndex:
+    return HistoryIndex(Path(settings.ONDATRA.data_dir) / "history" / str(sync.pk))
+
+
+def history_of(sync: Sync, identifier: str, *, limit: int = 200) -> list[dict[str, Any]]:
+    """What happened to one thing over the runs, newest first; `place` is `RUN/FILE:ROW`, see `record_at`."""
+    forms = _forms(sync, identifier)
+    return index_of(sync).find(history_files(sync, forms), forms, limit=limit)
+
+
+def record_at(sync: Sync, place: str) -> dict[str, Any] | None:
+    """The whole record at a place that the history names."""
+    run_id, _, address = place.partition("/")
+    run = Run.objects.filter(sync=sync, pk=int(run_id)).first() if run_id.isdigit() else None
+    return records.record(files_of(run), address) if run else None
+
+
+def refresh_history(syncs: Iterable[Sync]) -> int:
+    """Brings the indexes up to date; the scheduler's work. How many record files were added."""
+    return sum(index_of(sync).refresh(history_files(sync)) for sync in syncs)
+
+
+def _forms(sync: Sync, identifier: str) -> list[str]:
+    """People search by the plain identifier or by the masked one."""
+    return [identifier, Masker([Mask("identifier", "hash")], sync.workspace.mask_key).value("identifier", identifier)]
+
+
+def with_masked(filter: Filter, run: Run) -> Filter:
+    """The same filter, looking for both forms of its identifiers."""
+    plain = [] if filter.identifier is None else [filter.identifier]
+    found = [form for text in (*plain, *filter.identifiers) for form in _forms(run.sync, text)]
+    return replace(filter, identifier=None, identifiers=tuple(dict.fromkeys(found)))
+
+
+def without_plain(filter: Filter, run: Run) -> Filter:
+    """The same filter for keeping: what a person searched for is left out where the records hold only its masked form."""
+    filter = with_masked(filter, run)
+    if not filter.identifiers:
+        return filter
+    told = exports.selected(files_of(run), Filter(identifiers=filter.identifiers), "DISTINCT identifier")
+    found = {identifier for batch in told for identifier in batch.column(0).to_pylist()}
+    return replace(filter, identifiers=tuple(i for i in filter.identifiers if i in found) or filter.identifiers[-1:])
+
+
+def records_of(run: Run, filter: Filter | None = None, *, after: str | None = None, offset: int = 0, limit: int = 100) -> Page:
+    """One page of the run's records. Raises ConfigError for a wrong filter, StoreError when the store is down."""
+    return records.page(files_of(run), with_masked(filter or Filter(), run), after=after, offset=offset, limit=limit)
+
+
+def count_of(run: Run, filter: Filter | None = None) -> int:
+    return records.count(files_of(run), with_masked(filter or Filter(), run))
+
+
+def calls_of(run: Run, record: Mapping[str, Any], place: str = "") -> list[dict[str, Any]]:
+    """The requests and answers of the push call that sent this record; with its `place` only the file of its chunk is opened."""
+    store = stores.of_run(run)
+    kept = ApiCallFile.objects.filter(run=run).order_by("pk")
+    kind, _, number = place.rpartition(":")[0].partition(".")
+    if number.isdigit():
+        delivery = RecordFile.objects.filter(run=run, batch_type=kind, number=int(number)).values_list("delivery_id", flat=True).first()
+        kept = kept.filter(delivery_id=delivery) if delivery else kept
+    return call_files.calls_of(store.locals([store.path_of(url) for url in kept.values_list("url", flat=True)]), record)
+
+
+def reasons(run_id: int, most: int = 5) -> list[str]:
+    """The commonest messages of a run, a line each: rows, status, one message as it came, and an identifier that had it."""
+    groups = MessageGroup.objects.filter(run_id=run_id).order_by("-rows", "pk")
+    lines = [f"{g.rows:>7,} {g.status}: {(g.sample_message.splitlines() or [''])[0]} ({g.sample_identifier})" for g in groups[:most]]
+    if (more := groups.count() - most) > 0:
+        lines.append(f"        and {more} other reasons")
+    return lines

@@ -1,0 +1,154 @@
+"""Bloom filters of the hashes that a table's rows have, kept beside it from build to build, so that few changes cost no look at the table.
+
+One filter is of all rows as they were when it was made, a second one of the rows that builds have changed since: it is made again by each,
+from their hashes, which are kept as well. With one more for each build Spark would make other code each time, which runs slowly at first. Hashes of
+rows that have gone stay in it: a row that comes back as it once was slips through, which the caller's arithmetic shows.
+"""
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from runtime.kinds.base import Job
+from runtime.lake.lake import H1, H2
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+#: Bits of a filter for each row, and hash functions: about three in ten million changed rows slip through.
+BITS, FUNCTIONS = 48, 8
+#: Every filter is made for at least so many: of few bits, the functions would often look at the same one several times, and rows slip through.
+LEAST_ROWS = 20_000
+#: Rows above which a filter is too large for a task.
+MOST_ROWS = 20_000_000
+#: Builds whose rows the second filter may hold, and the share of the rows that it may be of.
+MOST_ADDED, SHARE_ADDED = 32, 4
+FOLDER, NAME = "_ondatra", "filter-"
+#: Rows in the filters of this process now: builds side by side must not hold more than one of the largest.
+_held = [0]
+_guard = threading.Lock()
+
+
+@contextmanager
+def room(rows: int) -> Iterator[bool]:
+    """Whether a filter of so many rows may be held; for the time of the block."""
+    with _guard:
+        room = _held[0] + rows <= MOST_ROWS
+        _held[0] += rows if room else 0
+    try:
+        yield room
+    finally:
+        with _guard:
+            _held[0] -= rows if room else 0
+
+
+def make(job: Job, rows: int) -> None:
+    """A new filter of the newest version, which has so many rows; for the caller there must be room. What filters there were are removed.
+
+    It is of the other hash than the one before: what slipped through that one will not slip through this one.
+    """
+    on = H2 if job.filter and job.filter.get("on", H1) == H1 else H1
+    job.filter = None
+    if job.small or not 0 < rows <= MOST_ROWS:
+        return
+    job.table.sweep(job.spark, FOLDER, NAME)
+    nothing = job.spark.range(1).selectExpr(f"0L AS {on}")
+    job.filter = {"files": [_written(job, job.target(on), rows), _written(job, nothing, 1)], "on": on, "hashes": [], "rows": rows, "added": 0}
+
+
+def add(job: Job, new: DataFrame, rows: int) -> None:
+    """The filters of the build before, with these rows in the second one; none where it is time for new ones."""
+    known = job.filter or {"files": [], "rows": 0, "added": 0}
+    added = known["added"] + rows
+    if "hashes" not in known or len(known["hashes"]) >= MOST_ADDED or added * SHARE_ADDED > known["rows"]:
+        job.filter = None
+    elif rows:
+        name, on = _named(), known["on"]
+        new.select(on).coalesce(1).write.parquet(_path(job, name))
+        hashes = [*known["hashes"], name]
+        every = job.spark.read.schema(f"{on} BIGINT").parquet(*[_path(job, each) for each in hashes])
+        whole, before = known["files"]
+        job.filter = {**known, "files": [whole, _written(job, every, added)], "hashes": hashes, "added": added}
+        job.table.sweep(job.spark, FOLDER, before)      # whoever dies before it is noted costs a scan
+
+
+def unknown(job: Job, rows: DataFrame, number: int) -> DataFrame:
+    """The rows whose hash the table, which has so many, certainly does not have."""
+    from pyspark.errors import AnalysisException
+
+    if job.filter is not None:
+        try:
+            return _without_known(job, rows, job.filter)
+        except AnalysisException:               # a file is gone
+            pass
+    make(job, number)
+    return _without_known(job, rows, job.filter) if job.filter else rows
+
+
+def _without_known(job: Job, rows: DataFrame, known: Mapping[str, Any]) -> DataFrame:
+    return passed(job, rows, [_read(job, name) for name in known["files"]], known.get("on", H1))
+
+
+def of(job: Job, known: DataFrame, number: int) -> SparkColumn:
+    """The filter of so many hashes, kept nowhere."""
+    return _made(job, known.select(H1), number).scalar()
+
+
+def passed(job: Job, rows: DataFrame, filters: Sequence[SparkColumn], on: str = H1) -> DataFrame:
+    """The rows whose hash `on` no filter may contain."""
+    from pyspark.sql import Column
+    from pyspark.sql import functions as F
+
+    jvm: Any = job.spark._jvm
+    tools = jvm.org.apache.spark.sql.classic.ExpressionUtils
+    none = F.lit(True)
+    for each in filters:
+        contains = jvm.org.apache.spark.sql.catalyst.expressions.BloomFilterMightContain(tools.expression(each._jc), tools.expression(F.col(on)._jc))
+        none = none & ~Column(tools.column(contains))
+    # a column that differs at each look keeps the filters where they are: pushed below the hashes, they would work out parts of them many times over
+    kept = rows.withColumn("__look", F.monotonically_increasing_id()).filter(none & (F.col("__look") >= 0))
+    return kept.drop("__look")
+
+
+def _made(job: Job, known: DataFrame, number: int) -> DataFrame:
+    """One row with a filter of so many hashes. No more tasks than run at a time make it, for each makes a whole one."""
+    from pyspark.sql import functions as F
+
+    bits = max(number, LEAST_ROWS) * BITS
+    most = str(MOST_ROWS * BITS)
+    job.set({"spark.sql.optimizer.runtime.bloomFilter.maxNumBits": most, "spark.sql.optimizer.runtime.bloomFilter.maxNumItems": most})
+    # the filter works out the number of its functions from the items it expects
+    built = _internal(job.spark._jvm, "bloom_filter_agg", F.col("h"), F.lit(max(1, int(bits * 0.6931 / FUNCTIONS))).cast("bigint"), F.lit(bits).cast("bigint"))
+    hashes = known.toDF("h").coalesce(job.spark.sparkContext.defaultParallelism)
+    return hashes.agg(built.alias("filter"))
+
+
+def _written(job: Job, known: DataFrame, number: int) -> str:
+    name = _named()
+    _made(job, known, number).coalesce(1).write.option("compression", "uncompressed").parquet(_path(job, name))     # bits like these do not shrink
+    return name
+
+
+def _named() -> str:
+    return f"{NAME}{uuid.uuid4().hex}"
+
+
+def _read(job: Job, name: str) -> SparkColumn:
+    return job.spark.read.schema("filter BINARY").parquet(_path(job, name)).scalar()
+
+
+def _path(job: Job, name: str) -> str:
+    return f"{job.table.path}/{FOLDER}/{name}"
+
+
+def _internal(jvm: Any, name: str, *arguments: SparkColumn) -> SparkColumn:
+    """A function of Spark's own that has no name in SQL."""
+    from pyspark.sql import Column
+
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    module = jvm.java.lang.Class.forName("org.apache.spark.sql.Column$", True, loader).getField("MODULE$").get(None)
+    return Column(module.internalFn(name, jvm.PythonUtils.toSeq([a._jc for a in arguments])))

@@ -1,0 +1,72 @@
+"""`python -m runtime.lake.jars [--check] delta|s3|GROUP:NAME:VERSION FOLDER`: fetches the jars that Spark lacks, once, through Spark's own Ivy."""
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+DELTA = ("io.delta:delta-spark_4.2_2.13:4.4.0",)
+#: PostgreSQL as a source; drivers of other databases are fetched by whoever needs them.
+POSTGRESQL = ("org.postgresql:postgresql:42.7.8",)
+AWS = "2.35.4"
+#: A lake on S3. The SDK's bundle would be 686 MB; these parts are all that s3a needs.
+S3 = ("org.apache.hadoop:hadoop-aws:3.5.0",
+      *(f"software.amazon.awssdk:{part}:{AWS}" for part in ("s3", "s3-transfer-manager", "sts", "apache-client", "netty-nio-client")))
+PACKAGES = {"delta": DELTA + POSTGRESQL, "s3": DELTA + POSTGRESQL + S3}
+EXCLUDED = ("software.amazon.awssdk:bundle", "org.apache.hadoop:hadoop-client-api", "org.apache.hadoop:hadoop-client-runtime")
+
+
+def _packages(wanted: str) -> tuple[str, ...]:
+    return PACKAGES.get(wanted) or (wanted,)
+
+
+def present(folder: Path, wanted: str) -> bool:
+    """Whether everything wanted was fetched into the folder before; `complete` names what was."""
+    stamp = folder / "complete"
+    known = stamp.read_text().split() if stamp.exists() else []
+    return set(_packages(wanted)) <= set(known) and any(folder.glob("*.jar"))
+
+
+def artifact(file_name: str) -> str:
+    """org.slf4j_slf4j-api-2.0.13.jar -> slf4j-api. Ivy puts the group before the name; Spark's own jars have none."""
+    name = re.sub(r"-\d[^/]*\.jar$", "", file_name)
+    group, _, rest = name.partition("_")
+    return rest if rest and "." in group else name
+
+
+def fetch(folder: Path, wanted: str) -> list[str]:
+    """Fetches, and keeps what Spark does not ship itself. Needs the network."""
+    import pyspark
+    from pyspark.sql import SparkSession
+
+    packages = _packages(wanted)
+    with tempfile.TemporaryDirectory() as ivy:
+        # a session resolves its packages before it starts; nothing else of it is needed
+        (SparkSession.builder.master("local[1]").config("spark.jars.ivy", ivy).config("spark.ui.enabled", "false")
+         .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
+         .config("spark.jars.packages", ",".join(packages)).config("spark.jars.excludes", ",".join(EXCLUDED)).getOrCreate().stop())
+        shipped = {artifact(p.name) for p in (Path(pyspark.__file__).parent / "jars").glob("*.jar")}
+        kept = [p for p in sorted((Path(ivy) / "jars").glob("*.jar")) if artifact(p.name) not in shipped]
+        if not any(artifact(p.name) == packages[0].split(":")[1] for p in kept):
+            raise SystemExit(f"{packages[0]} could not be fetched: is Maven Central reachable?")
+        folder.mkdir(parents=True, exist_ok=True)
+        for jar in kept:
+            shutil.copyfile(jar, folder / jar.name)
+    stamp = folder / "complete"
+    before = stamp.read_text().split() if stamp.exists() else []
+    stamp.write_text("\n".join(dict.fromkeys([*before, *packages])) + "\n")
+    return [p.name for p in kept]
+
+
+def main(argv: list[str]) -> int:
+    wanted, folder = argv[-2], Path(argv[-1])
+    if "--check" in argv:
+        return 0 if present(folder, wanted) else 1
+    print("\n".join(fetch(folder, wanted)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

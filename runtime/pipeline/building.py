@@ -1,0 +1,178 @@
+"""One model built and staged in a builder's thread: all that touches Spark, and nothing that touches the database."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from runtime import faults
+from runtime.errors import HeldError, HistoryGone
+from runtime.lake.lake import quoted
+from runtime.model import Column, Model
+from runtime.project.project import Project
+from runtime.sources import sources
+from runtime.sources.outside import open_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from runtime.kinds import Built
+    from runtime.pipeline.crew import Builder
+    from runtime.staging.staging import Staged, WaitingChunk
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """What is known of a model's table since its last build."""
+
+    fingerprint: str
+    version: int | None
+    rows: int
+    columns: tuple[Column, ...] = ()
+
+
+@dataclass(frozen=True)
+class Result:
+    """How one model ended. `action`: built, unchanged, skipped or failed."""
+
+    model: Model
+    action: str
+    rows: int = 0
+    error: str | None = None
+    version: int | None = None
+    own_from: int | None = None                 # changes of later versions are this run's own
+    fingerprint: str = ""
+    columns: tuple[Column, ...] = ()
+    sql: str = ""
+    inputs: tuple[str, ...] = ()
+    built: Built | None = None
+
+
+@dataclass(frozen=True)
+class SyncWork:
+    """What the ledger knows of a sync whose run has begun."""
+
+    run_id: int
+    mark: int | None
+    waiting: tuple[WaitingChunk, ...]
+    delivered_rows: int
+    out_url: str
+    confirmed_deletes: int | None = None
+    full: bool = False
+    baseline: bool = False
+    forgo: bool = False                         # the changes since the mark are gone and a person said to go on without them
+    fresh: bool = False                         # its kind or key changed and a person said --full or --baseline: the table starts anew
+
+
+class Lake(Protocol):
+    """Where the tables lie. Asked from builders' threads, so without the database."""
+
+    def table_url(self, model: str) -> str: ...
+    def writable(self, model: Model, spark: SparkSession) -> None:
+        """Before a build: the table at `table_url` may be written from here on."""
+
+    def mark(self, work: SyncWork, result: Result) -> int | None:
+        """The table version after which the feed is read; None reads it from the table's first."""
+        ...
+
+
+@dataclass(frozen=True)
+class Building:
+    """What a builder needs to know of one model. `inputs` are the results of the models that it reads, `same` its own if it cannot have changed."""
+
+    project: Project
+    lake: Lake
+    model: Model
+    work: SyncWork | None
+    known: Remembered | None
+    fingerprint: str
+    inputs: Mapping[str, Result]
+    same: Result | None
+
+    def make(self, builder: Builder) -> tuple[Result, Staged | None]:
+        """Builds the table and, for a sync, stages what changed. Says "changes" between the two."""
+        result = self.same or self._build(builder.spark)
+        if self.work is None:
+            return result, None
+        faults.point("after_commit")
+        builder.say("changes")
+        try:
+            return result, self._stage(builder, self.work, result)
+        except HistoryGone as error:
+            raise held_without_history(result, error) from error
+
+    def _build(self, spark: SparkSession) -> Result:
+        from runtime import kinds
+        from runtime.lake.lake import LakeTable
+        from runtime.sources.analyse import empty
+
+        model, work, known, translated = self.model, self.work, self.known, self.project.translated[self.model.name]
+        frame, columns = self._frame(spark)
+        if known and columns != known.columns and [c.name for c in columns] == [c.name for c in known.columns] and frame.isEmpty():
+            # a file without rows tells no types: what was delivered keeps its own, so that its deletes carry its values
+            columns = known.columns
+            frame = empty(spark, columns)
+        frame = stored(frame, columns)
+        self.lake.writable(model, spark)
+        table = LakeTable(self.lake.table_url(model.name))
+        options = kinds.BuildOptions(confirmed_deletes=work.confirmed_deletes if work else None, full=bool(work and work.fresh))
+        built = kinds.build(spark, model, table, frame, columns=columns, ordered=translated.ordered, run_id=work.run_id if work else 0,
+                            options=options, delivered_rows=work.delivered_rows if work else 0)
+        own_from = built.version if built.action == "unchanged" else built.previous_version
+        return Result(model, built.action, built.rows, version=built.version, own_from=own_from, fingerprint=self.fingerprint, columns=columns,
+                      sql=translated.spark_sql, inputs=tuple(self.inputs), built=built)
+
+    def _frame(self, spark: SparkSession) -> tuple[DataFrame, tuple[Column, ...]]:
+        """The model's result, not yet computed: its inputs and files stand as temporary views of the session."""
+        from runtime.lake.lake import LakeTable
+        from runtime.sources.analyse import columns_of
+
+        translated = self.project.translated[self.model.name]
+        for name, result in self.inputs.items():
+            table = LakeTable(self.lake.table_url(name)).read(spark, result.version)
+            table.selectExpr(*map(read_back, result.columns)).createOrReplaceTempView(name.replace(".", "__"))
+        for name in translated.tables:
+            if name not in self.project.models:
+                connection = self.project.connections[name.split(".")[0]]
+                open_table(spark, connection, name).createOrReplaceTempView(name.replace(".", "__"))
+        for file in translated.files:
+            sources.open_file(spark, file).createOrReplaceTempView(file.view)
+        frame = spark.sql(translated.spark_sql)
+        return frame, translated.columns or columns_of(frame.schema)
+
+    def _stage(self, builder: Builder, work: SyncWork, result: Result) -> Staged | None:
+        """The chunks of what changed since the mark; None when the table stands at the mark and nothing else is asked."""
+        from runtime.lake.lake import LakeTable
+        from runtime.staging.staging import StageRequest, needs_stage, stage
+
+        mark = self.lake.mark(work, result)
+        at_mark = result.version == mark and not needs_stage(work.waiting)
+        if work.baseline or result.version is None or (at_mark and not work.full):
+            return None
+        table = LakeTable(self.lake.table_url(result.model.name))
+        request = StageRequest(
+            model=result.model, table=table, mark=mark, version=result.version, own_from=result.own_from if result.own_from is not None else -1,
+            waiting=work.waiting, out_url=work.out_url, full=work.full, forgo=work.forgo, columns=result.columns,
+            made=result.built.feed if result.built else None)
+        return stage(builder.spark, request)
+
+
+def held_without_history(result: Result, error: HistoryGone) -> HeldError:
+    """What changed since the mark cannot be known; the table stays built and the mark where it is until a person decides."""
+    held, built = HeldError(str(error)), result.built
+    held.gone = True
+    held.source, held.invalid = (built.source, built.invalid_rows) if built else (result.rows, 0)
+    held.changed = held.source - held.invalid
+    return held
+
+
+def stored(frame: DataFrame, columns: tuple[Column, ...]) -> DataFrame:
+    """The frame as Delta can hold it: it has no type for a time of day, which therefore lies there as text."""
+    if not any(c.duckdb_type == "TIME" for c in columns):
+        return frame
+    return frame.selectExpr(*[f"CAST({quoted(c.name)} AS STRING) AS {quoted(c.name)}" if c.duckdb_type == "TIME" else quoted(c.name) for c in columns])
+
+
+def read_back(column: Column) -> str:
+    """A stored column as the model that reads it sees it."""
+    return f"CAST({quoted(column.name)} AS {column.spark_type}) AS {quoted(column.name)}" if column.duckdb_type == "TIME" else quoted(column.name)

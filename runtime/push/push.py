@@ -1,0 +1,347 @@
+"""Push functions: loaded and checked before the first request, called with rows, their answers read by contract 2.3."""
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from runtime.custody.redact import Redactor
+from runtime.errors import Cancelled, Problem, ProjectError
+from runtime.model import Column
+from runtime.push import api_dict, culprit, starlark
+from runtime.push.answer_check import Outcome, check_atomic, check_statuses
+from runtime.push.api_dict import Api
+from runtime.push.builtins import FUNCTIONS, Session
+from runtime.push.finite import finite
+from runtime.push.http.auth import Authorizer, SecretSource
+from runtime.push.http.http import POOL, ApiCall, Calls, Requester, Transport, TransportError
+from runtime.push.http.limits import Limiter
+from runtime.push.starlark import Loader, Module, StarlarkFailure, Watch
+
+__all__ = ["ApiCall", "CallContext", "CallResult", "FinalizeResult", "Outcome", "PollResult", "PushCall", "PushFunction", "check_push", "load_push"]
+#: How often a call may ask whether its run was cancelled; that is a look at the database.
+ASK_EVERY = 0.5
+
+
+@dataclass(frozen=True)
+class PushCall:
+    """What one call of push() is about."""
+
+    rows: list[dict[str, Any]]
+    batch_number: int = 1
+    kind: str = "merge"
+    key_columns: Sequence[str] = ()
+    columns: Sequence[Column] = ()
+    run_id: int = 0
+    attempt: int = 1
+    args: Sequence[str] = ()
+    change_ids: Sequence[str] | None = None     # one a row, the same however often the change is sent
+
+
+@dataclass(frozen=True)
+class CallContext:
+    """What calls of one run share. `transport` replaces the network in a dry run."""
+
+    secrets: SecretSource
+    limiter: Limiter
+    masks: Any = None
+    cancelled: Callable[[], bool] = lambda: False
+    check: Callable[[], None] = lambda: None
+    transport: Transport = POOL
+
+
+@dataclass(frozen=True)
+class CallResult:
+    """How a call of push() ended, one outcome for each row in order."""
+
+    outcomes: list[Outcome]
+    started_at: datetime
+    ended_at: datetime
+    calls: Calls = field(default_factory=Calls)
+    prints: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    job_ref: dict[str, Any] | None = None       # async: outcomes are then empty until poll() gives them
+    http_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class PollResult:
+    """One look at a job. `outcomes` is None while it goes on; `error` is set when it failed (outcomes say so too)."""
+
+    outcomes: list[Outcome] | None
+    started_at: datetime
+    ended_at: datetime
+    calls: Calls = field(default_factory=Calls)
+    prints: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    error: str = ""
+    http_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class FinalizeResult:
+    error: str = ""
+    calls: Calls = field(default_factory=Calls)
+    prints: list[str] = field(default_factory=list)
+
+
+@dataclass
+class _Ended:
+    """A call's value or failure, and what it left behind."""
+
+    session: Session
+    requester: Requester
+    started_at: datetime
+    ended_at: datetime
+    value: Any = None
+    failure: StarlarkFailure | None = None
+
+    @property
+    def left(self) -> dict[str, Any]:
+        return {"started_at": self.started_at, "ended_at": self.ended_at, "calls": self.requester.calls, "prints": self.session.prints,
+                "http_seconds": self.requester.seconds}
+
+
+class PushFunction:
+    """One `lib/<name>.star`, compiled and checked; used from any number of threads."""
+
+    def __init__(self, name: str, module: Module, api: Api, secrets: SecretSource) -> None:
+        self.name, self.module, self.api = name, module, api
+        self.file = module.file
+        self.redactor = Redactor()
+        self._authorizer = Authorizer(api.auth, secrets, self.redactor)
+        limit = api.rate_limit
+        self.limit_key = f"name:{limit.name}" if limit and limit.name else f"lib:{name}"
+
+    @property
+    def has_finalize(self) -> bool:
+        return "finalize" in self.module.parameters
+
+    def push(self, call: PushCall, context: CallContext) -> CallResult:
+        """One call. Raises Cancelled only if nothing was sent; later a cancel makes rows whose fate is unknown."""
+        given = {"batch_number": call.batch_number, "kind": call.kind, "key_columns": list(call.key_columns), "run_id": call.run_id,
+                 "attempt": call.attempt, "columns": [{"name": c.name, "type": c.duckdb_type} for c in call.columns],
+                 **dict(zip(self.api.push.args, call.args, strict=False))}
+        ended = self._call("push", given, context, rows=call.rows, batch_number=call.batch_number, change_ids=call.change_ids)
+        if ended.failure:
+            # in atomic fail() is the answer that nothing was taken; anywhere else nobody knows
+            known = ended.failure.failed and self.api.push.batch_mode == "atomic"
+            return CallResult(self._all(call.rows, str(ended.failure), known=known), **ended.left)
+        if self.api.push.batch_mode == "atomic":
+            return CallResult(self._clean(check_atomic(ended.value, len(call.rows))), **ended.left)
+        if self.api.push.batch_mode == "async":
+            if not isinstance(ended.value, dict):
+                message = f"push() must return a dict, the reference of its job, not {_shown(ended.value)}"
+                return CallResult(self._all(call.rows, message, known=False), **ended.left)
+            return CallResult([], job_ref=ended.value, **ended.left)
+        outcomes, warnings = check_statuses(ended.value, call.rows, "push")
+        return CallResult(self._clean(outcomes), warnings=warnings, **ended.left)
+
+    def poll(self, job_ref: dict[str, Any], rows: list[dict[str, Any]], context: CallContext, *, args: Sequence[str] = (),
+             key_columns: Sequence[str] = (), batch_number: int = 0) -> PollResult:
+        """One look at a job. A transport error is no answer: outcomes is None and the next look may do better. Raises Cancelled."""
+        given = {"job_ref": job_ref, "key_columns": list(key_columns), **dict(zip(self.api.push.args, args, strict=False))}
+        ended = self._call("poll", given, context, rows=rows, batch_number=batch_number)
+        if ended.failure:
+            if isinstance(ended.failure.cause, TransportError):
+                return PollResult(None, warnings=[self.redactor.text(f"poll() got no answer: {ended.failure}")], **ended.left)
+            message = self.redactor.text(str(ended.failure))
+            return PollResult(self._all(rows, message, known=False), error=message, **ended.left)
+        if ended.value is None:
+            return PollResult(None, **ended.left)
+        outcomes, warnings = check_statuses(ended.value, rows, "poll")
+        return PollResult(self._clean(outcomes), warnings=warnings, **ended.left)
+
+    def finalize(self, succeeded: int, failed: int, context: CallContext) -> FinalizeResult:
+        """The last call of a run; what it returns does not matter. Raises Cancelled."""
+        declared = list(self.module.parameters["finalize"])
+        given = {"succeeded": succeeded, "failed": failed}
+        if not set(declared) & set(given):
+            given = dict(zip(declared, (succeeded, failed), strict=False))
+        ended = self._call("finalize", given, context)
+        return FinalizeResult(self.redactor.text(str(ended.failure)) if ended.failure else "", ended.requester.calls, ended.session.prints)
+
+    def _call(self, name: str, given: Mapping[str, Any], context: CallContext, *, rows: list[dict[str, Any]] | None = None,
+              batch_number: int = 0, change_ids: Sequence[str] | None = None) -> _Ended:
+        cancelled = _throttled(context)
+        watch = Watch(cancelled)
+        requester = Requester(self.api, self._authorizer, self.redactor, limiter=context.limiter, limit_key=self.limit_key,
+                              transport=context.transport, cancelled=cancelled, batch_number=batch_number)
+        session = Session(requester, self.redactor, context.secrets, cancelled, watch, rows or (), change_ids)
+        ended = _Ended(session, requester, datetime.now(UTC), datetime.now(UTC))
+        declared = self.module.parameters[name]
+        kwargs = {k: v for k, v in given.items() if k in declared}
+        try:
+            context.check()
+            if rows is not None and "rows" in declared:
+                ended.value = _with_rows(self.module, name, rows, kwargs, session, watch)
+            else:
+                ended.value = starlark.call(self.module, name, kwargs, session, watch)
+        except StarlarkFailure as failure:
+            if isinstance(failure.cause, Cancelled):
+                ended.failure = self._cancelled(failure.cause, name, requester)
+            else:
+                ended.failure = self._with_row(failure, name, kwargs, rows, session, requester)
+        except Cancelled as error:
+            ended.failure = self._cancelled(error, name, requester)
+        ended.ended_at = datetime.now(UTC)
+        return ended
+
+    @staticmethod
+    def _cancelled(error: Cancelled, name: str, requester: Requester) -> StarlarkFailure:
+        if name != "push" or not requester.sent:
+            raise error
+        return StarlarkFailure("the run was cancelled before push() had answered")
+
+    def _with_row(self, failure: StarlarkFailure, name: str, kwargs: Mapping[str, Any], rows: list[dict[str, Any]] | None,
+                  session: Session, requester: Requester) -> StarlarkFailure:
+        """Names the row, where the text of the function is to blame and not the way to the destination."""
+        if not rows or failure.failed or failure.cause or session.watch.why or "rows" not in self.module.parameters[name]:
+            return failure
+        row = culprit.find(self.module, name, kwargs, rows, failure, session, requester.answers)
+        return StarlarkFailure(failure.message, place=f"{failure.place}, row {row}") if row else failure
+
+    def _all(self, rows: Sequence[Any], message: str, *, known: bool) -> list[Outcome]:
+        return [Outcome("error", self.redactor.text(message), known)] * len(rows)
+
+    def _clean(self, outcomes: list[Outcome]) -> list[Outcome]:
+        return [o if not o.message else Outcome(o.kind, self.redactor.text(o.message), o.known) for o in outcomes]
+
+
+def _throttled(context: CallContext) -> Callable[[], bool]:
+    last = [0.0, False]
+
+    def cancelled() -> bool:
+        now = time.monotonic()
+        if not last[1] and now - last[0] >= ASK_EVERY:
+            last[0], last[1] = now, context.cancelled()
+        return bool(last[1])
+    return cancelled
+
+
+def _with_rows(module: Module, name: str, rows: list[dict[str, Any]], kwargs: dict[str, Any], session: Session, watch: Watch) -> Any:
+    """Rows of plain values travel as JSON, which Starlark reads seven times faster; nested ones keep their order as dicts."""
+    lines = _plain_lines(rows)
+    if lines is None:
+        return starlark.call(module, name, {**kwargs, "rows": finite(rows)}, session, watch)
+    return starlark.with_rows(module, name, list(rows[0]), lines, kwargs, session, watch)
+
+
+def _plain_lines(rows: list[dict[str, Any]]) -> str | None:
+    if not rows:
+        return None
+    names = list(rows[0])
+    values = [list(row.values()) for row in rows]
+    if set(map(type, chain.from_iterable(values))) & {dict, list, tuple} or any(list(row) != names for row in rows):
+        return None
+    try:
+        return orjson.dumps(values).decode()
+    except (TypeError, ValueError):             # integers over 64 bits
+        return None
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+_modules: dict[tuple[str, str], tuple[tuple[tuple[str, int, int], ...], Module]] = {}
+
+
+def _compile(project_dir: Path, name: str) -> Module:
+    """The module of a file, compiled once until any of its files changes."""
+    file = f"lib/{name}.star"
+    known = _modules.get((str(project_dir), file))
+    if known and known[0] == _stamps(project_dir, [f for f, _, _ in known[0]]):
+        return known[1]
+    loader = Loader(project_dir, FUNCTIONS)
+    module = loader.load(file)
+    _modules[(str(project_dir), file)] = (_stamps(project_dir, list(loader.modules)), module)
+    return module
+
+
+def _stamps(project_dir: Path, files: Sequence[str]) -> tuple[tuple[str, int, int], ...]:
+    stamps = []
+    for file in files:
+        try:
+            stat = (project_dir / file).stat()
+            stamps.append((file, stat.st_mtime_ns, stat.st_size))
+        except OSError:
+            stamps.append((file, 0, -1))
+    return tuple(stamps)
+
+
+def load_push(project_dir: Path, name: str, *, secrets: SecretSource) -> PushFunction:
+    """The push function of `lib/<name>.star`. Raises ProjectError, also for a secret that is not set."""
+    module, api, line = _read(project_dir, name)
+    problems = _missing_secrets(api, module.file, line, secrets) + _undefined(module, api)
+    if problems:
+        raise ProjectError(problems)
+    return PushFunction(name, module, api, secrets)
+
+
+def _read(project_dir: Path, name: str) -> tuple[Module, Api, int]:
+    """Raises ProjectError with the problems of the API dict and of the code together."""
+    file = f"lib/{name}.star"
+    problems: list[Problem] = []
+    api: Api | None = None
+    line = 1
+    try:
+        value, line = api_dict.find_api(Loader(project_dir, FUNCTIONS).read(file), file=file)
+        api = api_dict.read_api(value, name, file=file, line=line)
+    except ProjectError as error:
+        problems += error.problems
+    module = None
+    try:
+        module = _compile(project_dir, name)
+    except ProjectError as error:
+        problems += error.problems
+    if problems or module is None or api is None:
+        raise ProjectError(problems)
+    return module, api, line
+
+
+def check_push(project_dir: Path, name: str, *, kind: str, sink_args: Sequence[str], secrets: SecretSource,
+               at: tuple[str, int] | None = None) -> list[Problem]:
+    """Everything that can be known before the first request. `at`: file and line of the @sink, for what is wrong there."""
+    try:
+        module, api, line = _read(project_dir, name)
+    except ProjectError as error:
+        return error.problems
+    problems = _missing_secrets(api, module.file, line, secrets) + _undefined(module, api)
+    wanted = api.push.args
+    if len(sink_args) != len(wanted):
+        names = f" ({', '.join(wanted)})" if wanted else ""
+        told = f"@sink gives {len(sink_args)} argument(s), but push.args of {module.file} names {len(wanted)}{names}"
+        problems.append(Problem(*at or (module.file, line), told))
+    for function, known in (("push", api_dict.PUSH_PARAMETERS), ("poll", api_dict.POLL_PARAMETERS)):
+        allowed = (*known, *wanted)
+        for parameter, has_default in module.parameters.get(function, {}).items():
+            if parameter not in allowed and not has_default:
+                problems.append(Problem(module.file, module.lines.get(function, 1),
+                                        f"{function}() asks for {parameter!r}, which nobody gives; it may declare {', '.join(allowed)}"))
+    needed = [p for p, has_default in module.parameters.get("finalize", {}).items() if not has_default]
+    if len(needed) > 2:
+        problems.append(Problem(module.file, module.lines.get("finalize", 1), f"finalize() asks for {', '.join(needed)}; it is given succeeded and failed"))
+    return sorted(set(problems))
+
+
+def _undefined(module: Module, api: Api) -> list[Problem]:
+    problems = []
+    if "push" not in module.parameters:
+        problems.append(Problem(module.file, 1, "the file defines no push(): def push(rows): …"))
+    if api.push.batch_mode == "async" and "poll" not in module.parameters:
+        problems.append(Problem(module.file, 1, "batch_mode 'async' needs a function poll(job_ref) in the file"))
+    return problems
+
+
+def _missing_secrets(api: Api, file: str, line: int, secrets: SecretSource) -> list[Problem]:
+    source = getattr(secrets, "source", "the environment")
+    return [Problem(file, line, f"auth needs the secret {name}, which is not set: set it in {source}")
+            for name in (api.auth.secrets() if api.auth else ()) if not secrets.get(name)]

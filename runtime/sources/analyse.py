@@ -1,0 +1,87 @@
+"""The columns of a model in Spark's dialect: only Spark's analyser knows them, over empty inputs of the right types."""
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from runtime.errors import said_by_spark
+from runtime.lake.lake import quoted
+from runtime.model import Column
+from runtime.sources.connections import Connection
+from runtime.sources.outside import open_table
+from runtime.sql import SqlProblems, Translated
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+NAMES = {"tinyint": "TINYINT", "smallint": "SMALLINT", "int": "INTEGER", "bigint": "BIGINT", "float": "FLOAT", "double": "DOUBLE", "boolean": "BOOLEAN",
+         "string": "VARCHAR", "binary": "BLOB", "date": "DATE", "timestamp": "TIMESTAMP WITH TIME ZONE", "timestamp_ntz": "TIMESTAMP", "void": "VARCHAR"}
+
+
+def columns_of(schema: StructType) -> tuple[Column, ...]:
+    """The columns with the names that DuckDB gives to the same types."""
+    return tuple(Column(f.name, duckdb_type(f.dataType), "STRING" if f.dataType.simpleString() == "void" else f.dataType.simpleString().upper())
+                 for f in schema.fields)
+
+
+def empty(spark: SparkSession, columns: Iterable[Column]) -> DataFrame:
+    """No rows of these columns."""
+    return spark.createDataFrame([], ", ".join(f"{quoted(c.name)} {c.spark_type}" for c in columns))
+
+
+def duckdb_type(kind: DataType) -> str:
+    from pyspark.sql import types as t
+
+    if isinstance(kind, t.ArrayType):
+        return f"{duckdb_type(kind.elementType)}[]"
+    if isinstance(kind, t.MapType):
+        return f"MAP({duckdb_type(kind.keyType)}, {duckdb_type(kind.valueType)})"
+    if isinstance(kind, t.StructType):
+        return "STRUCT(" + ", ".join(f'"{f.name}" {duckdb_type(f.dataType)}' for f in kind.fields) + ")"
+    text = kind.simpleString()
+    return NAMES.get(text, text.upper() if text.startswith("decimal") else "TIME" if text.startswith("time(") else text.upper())
+
+
+class WithSpark:
+    """Asks the analyser over empty views, in a session that is started at the first need. No data is read."""
+
+    def __init__(self, session: Callable[[], SparkSession], *, deep: bool = False) -> None:
+        self.session, self.deep = session, deep
+        self._spark: SparkSession | None = None
+
+    @property
+    def spark(self) -> SparkSession:
+        self._spark = self._spark or self.session()
+        return self._spark
+
+    def columns(self, name: str, translated: Translated, known: Mapping[str, tuple[Column, ...]]) -> tuple[Column, ...] | None:
+        """The columns of a model; None if those of a table are not known. SqlProblems if Spark refuses the SQL."""
+        from pyspark.errors import PySparkException
+
+        if any(table not in known for table in translated.tables):
+            return None
+        views = {t.replace(".", "__"): known[t] for t in translated.tables} | {f.view: f.columns for f in translated.files}
+        for view, columns in views.items():
+            empty(self.spark, columns).createOrReplaceTempView(view)
+        try:
+            return columns_of(self.spark.sql(translated.spark_sql).schema)
+        except PySparkException as error:
+            raise SqlProblems([refusal(error, translated)]) from None
+
+    def outside(self, connection: Connection, name: str) -> tuple[Column, ...]:
+        """The columns of a connection's table. BuildError if it cannot be reached."""
+        return columns_of(open_table(self.spark, connection, name).schema)
+
+
+def refusal(error: Exception, translated: Translated) -> tuple[int, str]:
+    """(line of the SQL, Spark's message as one line with the tables' own names)."""
+    text = str(getattr(error, "desc", None) or error)
+    line = re.search(r"\bline (\d+),? pos \d+", text)
+    message = said_by_spark(text)
+    for table in translated.tables:
+        message = message.replace(f"`{table.replace('.', '__')}`", table)
+    if translated.columns is not None:          # the text is the translation's: its lines are not the file's
+        return 1, f"Spark refuses the translation ({message}); rewrite it, or write the model in Spark SQL with `-- @dialect: spark`"
+    return int(line[1]) if line else 1, message

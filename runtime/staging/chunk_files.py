@@ -1,0 +1,185 @@
+"""Chunk files as delivery and the database side see them: read, measured and folded with pyarrow, without Spark."""
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from pyarrow import fs
+
+from runtime.staging import states
+from runtime.staging.states import Mask, States
+
+ROWID, CHANGE_TYPE, KEY, RECORD = "__ondatra_rowid", "__ondatra_change_type", "__ondatra_key", "__ondatra_record"
+#: Kinds in which the rows of one key are sent, tried again and counted together.
+KEYED_UNITS = ("merge", "tracked", "scd2")
+#: The folder of a chunk names its part, which is the sum of these.
+PART = "__ondatra_part"
+CHANGES, CARRIED, WAITS = 1, 2, 4
+
+
+@dataclass(frozen=True)
+class WaitingChunk:
+    """A chunk with undelivered rows; `states` has one byte a row of the file."""
+
+    id: int
+    url: str
+    states: States
+
+    @property
+    def waits(self) -> bool:
+        """Its rows are newer changes of rows whose job is open: they wait to be composed with what the job's outcome leaves."""
+        return bool(part_of(self.url) & WAITS)
+
+
+@dataclass(frozen=True)
+class Folded:
+    """A new chunk with the remains of several; `origins[i]` are the positions of chunk i's rows, in the order in which they were copied."""
+
+    url: str
+    rows: int
+    records: int
+    change_counts: dict[str, int]
+    states: States
+    origins: dict[int, NDArray[np.int64]]
+
+
+def part_of(url: str) -> int:
+    """The part that a chunk file belongs to: CHANGES for phase 1, CARRIED, WAITS, added up."""
+    found = re.search(rf"/{PART}=(\d+)/[^/]+$", url)
+    return int(found[1]) if found else CHANGES
+
+
+def open_place(url: str) -> tuple[fs.FileSystem, str]:
+    """The file system and the path of a file:// or s3:// URL."""
+    parts = urlsplit(url)
+    if parts.scheme == "file":
+        return fs.LocalFileSystem(), unquote(parts.path)
+    if parts.scheme == "s3":
+        endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+        region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+        return _s3(os.getpid(), endpoint, region, os.environ.get("AWS_ACCESS_KEY_ID", "")), parts.netloc + unquote(parts.path)
+    raise ValueError(f"staged chunks lie at file:// or s3:// URLs, not at {url!r}; see ONDATRA_STAGING_URL")
+
+
+@lru_cache(maxsize=8)
+def _s3(pid: int, endpoint: str, region: str, key: str) -> fs.S3FileSystem:
+    """One client a process, endpoint and key; a client does not survive a fork. Without an endpoint it is AWS."""
+    scheme, _, host = endpoint.rstrip("/").rpartition("://")
+    return fs.S3FileSystem(endpoint_override=host or None, scheme=scheme or "https", region=region)
+
+
+def remove(url: str) -> None:
+    """Everything below a folder; one that is not there is none the worse."""
+    place, path = open_place(url)
+    with suppress(FileNotFoundError):
+        place.delete_dir(path)
+
+
+def list_folders(url: str) -> list[str]:
+    """The names of the folders in a folder; none where it is not there."""
+    place, path = open_place(url)
+    found = place.get_file_info(fs.FileSelector(path, recursive=False, allow_not_found=True))
+    return sorted(f.base_name for f in found if f.type == fs.FileType.Directory)
+
+
+def list_files(url: str) -> list[str]:
+    """The URLs of the parquet files below a folder, in the order of their names."""
+    place, path = open_place(url)
+    found = place.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True))
+    below = sorted(str(f.path)[len(path):].lstrip("/") for f in found if f.is_file and str(f.path).endswith(".parquet"))
+    return [f"{url.rstrip('/')}/{quote(name, safe='/=')}" for name in below]
+
+
+def read_chunk(url: str, positions: Mask | None) -> pa.Table:
+    """The rows of a chunk file in delivery order; with a mask only the rows that it selects."""
+    place, path = open_place(url)
+    with place.open_input_file(path) as source:
+        table = pq.ParquetFile(source).read(use_threads=True)
+    if positions is None or bool(np.all(positions)):
+        return table
+    return table.filter(pa.array(np.asarray(positions, dtype=np.bool_)))
+
+
+def read_column(url: str, name: str) -> NDArray[Any]:
+    """One column of a chunk file."""
+    return np.asarray(read_columns(url, [name]).column(name).to_numpy())
+
+
+def read_columns(url: str, names: Sequence[str]) -> pa.Table:
+    """Some columns of a chunk file, read without the others."""
+    place, path = open_place(url)
+    with place.open_input_file(path) as source:
+        return pq.ParquetFile(source).read(columns=list(names))
+
+
+def keep_calls(url: str, delivery_id: int, data: bytes) -> None:
+    """Keeps the requests of a delivery beside its chunk file while the store is down. Raises OSError."""
+    place, path = open_place(f"{url}.calls-{delivery_id}")
+    with place.open_output_stream(path) as sink:
+        sink.write(data)
+
+
+def kept_calls(url: str, delivery_id: int) -> bytes:
+    """What was kept; empty where nothing was."""
+    place, path = open_place(f"{url}.calls-{delivery_id}")
+    try:
+        with place.open_input_file(path) as source:
+            return bytes(source.read())
+    except FileNotFoundError:
+        return b""
+
+
+def read_schema(url: str) -> pa.Schema:
+    place, path = open_place(url)
+    with place.open_input_file(path) as source:
+        return pq.ParquetFile(source).schema_arrow
+
+
+def units(table: pa.Table, kind: str) -> NDArray[np.int64]:
+    """The first row of each unit: the rows of one key stand together; without a key a row stands alone."""
+    rows = table.num_rows
+    if kind not in KEYED_UNITS or rows == 0:
+        return np.arange(rows, dtype=np.int64)
+    codes = table.column(KEY).combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    return np.concatenate(([0], np.flatnonzero(codes[1:] != codes[:-1]) + 1)).astype(np.int64)
+
+
+def tally(column: pa.ChunkedArray) -> dict[str, int]:
+    """How often each value occurs."""
+    return {str(entry["values"]): int(entry["counts"]) for entry in pc.value_counts(column).to_pylist()}
+
+
+def fold(chunks: Sequence[WaitingChunk], out_url: str) -> Folded:
+    """Copies what is undelivered of several small remains into one new chunk file.
+
+    The chunks should have one schema and one part (see `part_of`), oldest first; their order and their states are kept.
+    The caller repoints in one transaction: the new chunk gets `states`, the positions in `origins` become SUPERSEDED.
+    """
+    parts = {part_of(chunk.url) for chunk in chunks}
+    if len(parts) != 1:
+        raise ValueError(f"only chunks of one part can be folded, found parts {sorted(parts)}")
+    origins = {chunk.id: np.flatnonzero(states.undelivered(chunk.states)) for chunk in chunks}
+    tables = [read_chunk(chunk.url, states.undelivered(chunk.states)) for chunk in chunks]
+    odd = next((c.url for c, t in zip(chunks, tables, strict=True) if not t.schema.equals(tables[0].schema)), None)
+    if odd is not None:
+        raise ValueError(f"{odd} has another schema than {chunks[0].url}; chunks of different schemas cannot be folded")
+    table = pa.concat_tables(tables)
+    url = f"{out_url.rstrip('/')}/{PART}={parts.pop()}/folded-{uuid.uuid4().hex}.parquet"
+    place, path = open_place(url)
+    place.create_dir(path.rpartition("/")[0], recursive=True)
+    with place.open_output_stream(path) as sink:
+        pq.write_table(table, sink, compression="zstd")
+    kept = np.concatenate([chunk.states[origins[chunk.id]] for chunk in chunks])
+    return Folded(url, table.num_rows, int(pc.sum(table.column(RECORD)).as_py() or 0), tally(table.column(CHANGE_TYPE)), kept, origins)
