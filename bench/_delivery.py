@@ -121,7 +121,7 @@ def bare_client() -> Callable[[str, bytes], tuple[int, bytes]]:
 
 def staged_rows() -> list[dict[str, Any]]:
     """All staged rows as push() gets them."""
-    from runtime.staging.chunk_files import read_chunk
+    from runtime.staging.chunks import read_chunk
     from runtime.staging.values import to_rows
 
     files = sorted(path.as_uri() for path in Path(os.environ["ONDATRA_DATA_DIR"], "staging").rglob("*.parquet"))

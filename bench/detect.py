@@ -22,10 +22,10 @@ sys.path.insert(0, str(ROOT))
 os.environ.setdefault("SPARK_MASTER", "local[2]")
 
 from runtime import kinds  # noqa: E402
-from runtime.lake.lake import LakeTable  # noqa: E402
 from runtime.lake.spark import session  # noqa: E402
+from runtime.lake.table import LakeTable  # noqa: E402
 from runtime.model import Model  # noqa: E402
-from runtime.staging.staging import StageRequest, stage  # noqa: E402
+from runtime.staging.stage import StageRequest, stage  # noqa: E402
 
 COLUMNS = ("id", "name", "amount", "day", "seen", "active")
 #: One row in a hundred has another name when `changed` is 1.
@@ -58,7 +58,7 @@ class Bench:
 
     def run(self, table: LakeTable, source: Any, mark: int | None) -> int:
         """One run, from build to chunk files; the records it would send."""
-        built = kinds.build(self.spark, self.model(), table, source, run_id=1)
+        built = kinds.build_model(self.spark, self.model(), table, source, run_id=1)
         if built.version == mark:
             return 0
         request = StageRequest(self.model(), table, mark, built.version, built.previous_version or 0, (), (self.folder / "staged").as_uri(), made=built.feed)
@@ -112,7 +112,7 @@ def measure(bench: Bench, rows: int, part: str) -> None:
     old = bench.source("old", rows)
     bench.warm()
     table = LakeTable((bench.folder / "ours").as_uri())
-    began = bench.timed(lambda: kinds.build(bench.spark, bench.model(), table, old))
+    began = bench.timed(lambda: kinds.build_model(bench.spark, bench.model(), table, old))
     print(f"first build of {rows:,} rows: {began:.1f} s, without staging")
     if part == "unchanged":
         new = bench.source("new", rows)

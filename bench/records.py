@@ -33,10 +33,10 @@ from django.core.management import call_command  # noqa: E402
 
 from ondatra_web.models import MessageGroup, Organization, RecordFile, Run, Sync, Workspace  # noqa: E402
 from ondatra_web.tracking import records as product  # noqa: E402
-from runtime.records import exports, records
-from runtime.records.records import FileRef, Filter  # noqa: E402
-from runtime.store.store import FolderStore  # noqa: E402
-from runtime.tracking import tracking  # noqa: E402
+from runtime.records import exports, query
+from runtime.records.query import FileRef, Filter  # noqa: E402
+from runtime.store.base import FolderStore  # noqa: E402
+from runtime.tracking import files as tracking  # noqa: E402
 
 FILE_ROWS = 50_000
 TIMES = 20
@@ -54,7 +54,7 @@ FROM range({start}, {end}) AS t(n)"""
 
 
 def make(store: FolderStore, rows: int, run: int, *, size: int = FILE_ROWS, offset: int = 0) -> list[FileRef]:
-    """The files of one run, as `runtime.tracking.tracking` writes them; kept from an earlier bench where they are there."""
+    """The files of one run, as `runtime.tracking.files` writes them; kept from an earlier bench where they are there."""
     made = []
     with duckdb.connect() as one:
         one.execute("SET TimeZone = 'UTC'")
@@ -104,7 +104,7 @@ def questions(files: list[FileRef]) -> list[tuple[str, float, float]]:
         return lambda: plain.cursor().execute(text, {**source, **values}).fetchall()
 
     def page(filter: Filter | None = None, **more: Any) -> Callable[[], Any]:
-        return lambda: records.page(files, filter, **more)
+        return lambda: query.page(files, filter, **more)
 
     everything, counted = "SELECT * FROM read_parquet($files) ", "SELECT count(*) FROM read_parquet($files) "
     asked: list[tuple[str, Callable[[], Any], Callable[[], Any]]] = [
@@ -118,16 +118,16 @@ def questions(files: list[FileRef]) -> list[tuple[str, float, float]]:
          sql(everything + "WHERE status_message ILIKE $i LIMIT 100", i="%no such words%")),
         ("message with hits", page(Filter(message="INVALID address")),
          sql(everything + "WHERE status_message ILIKE $i LIMIT 100", i="%INVALID address%")),
-        ("count of a message", lambda: records.count(files, Filter(message="INVALID address")),
+        ("count of a message", lambda: query.count(files, Filter(message="INVALID address")),
          sql(counted + "WHERE status_message ILIKE $i", i="%INVALID address%")),
-        ("count of a prefix", lambda: records.count(files, Filter(prefix=middle[:8])), sql(counted + "WHERE starts_with(identifier, $i)", i=middle[:8])),
+        ("count of a prefix", lambda: query.count(files, Filter(prefix=middle[:8])), sql(counted + "WHERE starts_with(identifier, $i)", i=middle[:8])),
     ]
     return [(name, *p95(ours, other)) for name, ours, other in asked]
 
 
 def counts(run: Run) -> Any:
     """What the window shows before it opens a file."""
-    return records.tally(product.files_of(run)), list(MessageGroup.objects.filter(run=run).order_by("-rows")[:100])
+    return query.tally(product.files_of(run)), list(MessageGroup.objects.filter(run=run).order_by("-rows")[:100])
 
 
 def exporting(files: list[FileRef], folder: Path) -> tuple[list[tuple[str, float, float]], int]:

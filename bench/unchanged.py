@@ -40,12 +40,12 @@ def main(models: int) -> None:
 
     from ondatra_web.models import ModelState, Sync
     from ondatra_web.runs import execution
-    from runtime.pipeline import plan
+    from runtime.pipeline import fingerprint
 
     walk = execution.prepare(bench)
     for name in walk.project.order:
         translated, model = walk.project.translated[name], walk.project.models[name]
-        print_ = plan.fingerprint(model, translated, dict.fromkeys(walk.project.inputs[name], 1))
+        print_ = fingerprint.fingerprint(model, translated, dict.fromkeys(walk.project.inputs[name], 1))
         ModelState.objects.create(workspace=bench, name=name, kind=model.kind, table_version=1, fingerprint=print_, rows=1,
                                   columns=[[c.name, c.duckdb_type, c.spark_type] for c in translated.columns or ()])
     Sync.objects.update(mark=1, source_rows=1)

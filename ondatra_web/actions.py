@@ -12,7 +12,7 @@ from ondatra_web import audit, queue
 from ondatra_web.models import Run, Sync
 from ondatra_web.runs import waiting
 from runtime.errors import ConfigError
-from runtime.records.records import Filter
+from runtime.records.query import Filter
 
 
 def start_run(sync: Sync, *, user: AbstractBaseUser | None = None, trigger: str = "page", full: bool = False, dry_run: bool = False,

@@ -7,7 +7,7 @@ from pathlib import Path
 from ondatra_web.models import Workspace
 from runtime.custody import secrets
 from runtime.errors import ConfigError, Problem
-from runtime.project.project import Analyse, Project, check_project, load_project
+from runtime.project.check import Analyse, Project, check_project, load_project
 
 
 def workspace_of(slug: str) -> Workspace:

@@ -19,7 +19,7 @@ from django.utils import timezone
 from ondatra_web.models import ApiCallFile, Bucket, Export, RecordFile, Run, RunLog
 from ondatra_web.tracking import exporting, stores
 from runtime.errors import OndatraError
-from runtime.store.store import Store
+from runtime.store.base import Store
 
 log = logging.getLogger("ondatra.retention")
 #: Runs whose records one round removes; the next round goes on.

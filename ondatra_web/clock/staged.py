@@ -13,7 +13,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from ondatra_web.models import UNDELIVERED, Chunk, Delivery, Run, Sync
-from runtime.staging import chunk_files
+from runtime.staging import chunks
 
 log = logging.getLogger("ondatra.staged")
 
@@ -24,10 +24,10 @@ def remove_old() -> int:
     for sync in Sync.objects.all():
         folder = f"{settings.ONDATRA.staging_url.rstrip('/')}/{sync.workspace_id}/{sync.pk}"
         try:
-            there = {int(name) for name in chunk_files.list_folders(folder) if name.isdigit()}
+            there = {int(name) for name in chunks.list_folders(folder) if name.isdigit()}
             for run_id in sorted(there - _needed(sync, there)):
                 Chunk.objects.filter(sync=sync, staged_by=run_id).delete()      # first: a folder without chunks is found again
-                chunk_files.remove(f"{folder}/{run_id}")
+                chunks.remove(f"{folder}/{run_id}")
                 gone += 1
         except OSError as error:
             log.warning("staged chunks of %s past their retention stay for now: %s", sync.name, error)

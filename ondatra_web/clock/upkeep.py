@@ -9,9 +9,9 @@ from django.conf import settings
 from django.db import transaction
 
 from ondatra_web.models import ModelState, Run, Sync, Workspace
-from ondatra_web.runs.tables import place_of
+from ondatra_web.runs.lake_tables import place_of
 from runtime.lake import upkeep
-from runtime.lake.lake import LakeTable
+from runtime.lake.table import LakeTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -24,12 +24,12 @@ from ondatra_web.runs.outbox import claim_of
 from runtime.custody.masks import Masker
 from runtime.delivery import rehearsal
 from runtime.delivery.calls import cut_calls, unit_starts
-from runtime.lake.lake import LakeTable
+from runtime.lake.table import LakeTable
 from runtime.model import Model
-from runtime.pipeline.pipeline import Result, SyncWork
-from runtime.staging import chunk_files, staging, values
-from runtime.staging.staging import Staged
-from runtime.tracking import tracking
+from runtime.pipeline.line import Result, SyncWork
+from runtime.staging import chunks, stage, values
+from runtime.staging.stage import Staged
+from runtime.tracking import files
 
 #: So many calls of push() are made to see the first requests.
 MOST_CALLS = 10
@@ -73,7 +73,7 @@ class DryLedger(DatabaseLedger):
     def staged(self, work: SyncWork, result: Result, staged: Staged | None) -> None:
         run = Run.objects.select_related("sync").get(pk=work.run_id)
         _, info = self.store_of(run)
-        info = tracking.with_columns(info, result.columns)
+        info = files.with_columns(info, result.columns)
         with transaction.atomic():
             self.move(run, result, staged, work)
             run = Run.objects.get(pk=run.pk)
@@ -82,9 +82,9 @@ class DryLedger(DatabaseLedger):
             first: list[list[dict[str, Any]]] = []
             for delivery in run.delivery_set.select_related("chunk").order_by("ordinal"):
                 claim = claim_of(delivery)
-                table = staging.read_chunk(claim.url, claim.selected)
+                table = stage.read_chunk(claim.url, claim.selected)
                 rows = values.to_rows(table, result.columns)
-                tracking.write_planned(planned_path(run.pk) / f"planned.{delivery.ordinal}.parquet", info, rows, table)
+                files.write_planned(planned_path(run.pk) / f"planned.{delivery.ordinal}.parquet", info, rows, table)
                 first += self._first_calls(result.model, table, rows, MOST_CALLS - len(first))
             transaction.set_rollback(True)
         self._sample(run, result, first)
@@ -114,7 +114,7 @@ class DryLedger(DatabaseLedger):
         shutil.rmtree(self.scratch(), ignore_errors=True)
         for run in self.runs.values():
             with suppress(OSError):
-                chunk_files.remove(f"{settings.ONDATRA.staging_url}/{self.workspace.pk}/{run.sync_id}/{run.pk}")
+                chunks.remove(f"{settings.ONDATRA.staging_url}/{self.workspace.pk}/{run.sync_id}/{run.pk}")
 
 
 def planned_path(run_id: int) -> Path:

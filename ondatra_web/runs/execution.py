@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from ondatra_web import projects, workers
 from ondatra_web.models import Delivery, ModelState, Run, Sync, Workspace
-from ondatra_web.runs import limits, outbox, pending, renames, resending, retries
+from ondatra_web.runs import outbox, pending, rate_limits, renames, resending, retries
 from ondatra_web.runs.dry_runs import DryLedger
 from ondatra_web.runs.ledger import DatabaseLedger, set_step
 from ondatra_web.tracking import facts, records, stores
@@ -27,15 +27,15 @@ from runtime.delivery.deliver import DeliveryRun
 from runtime.errors import Cancelled, ConfigError, LeaseLost
 from runtime.lake import spark
 from runtime.model import Column
-from runtime.pipeline import pipeline
-from runtime.project.project import Project
-from runtime.push.push import CallContext, PushFunction, load_push
-from runtime.records.records import Filter
-from runtime.sources.analyse import WithSpark
+from runtime.pipeline import line as pipeline
+from runtime.project.check import Project
+from runtime.push.function import CallContext, PushFunction, load_push
+from runtime.records.query import Filter
+from runtime.sources.columns import WithSpark
 from runtime.sql import Translated
-from runtime.store.store import Store
-from runtime.supervise import supervised
-from runtime.tracking import tracking
+from runtime.store.base import Store
+from runtime.threads import supervised
+from runtime.tracking import files
 
 log = logging.getLogger("ondatra.execution")
 WORST = [Run.Status.COMPLETED, Run.Status.SKIPPED, Run.Status.COMPLETED_WITH_REJECTS, Run.Status.CANCELLED, Run.Status.HELD, Run.Status.FAILED]
@@ -174,7 +174,7 @@ def stage_retry(run: Run) -> Walk:
 
 # delivery
 
-def store_of(walk: Walk, run: Run) -> tuple[Store, tracking.RunInfo]:
+def store_of(walk: Walk, run: Run) -> tuple[Store, files.RunInfo]:
     model, push = walk.project.models[run.sync.name], walk.pushes[run.sync.name]
     if not run.store_url:                       # a switch of the store later on leaves this run where it began
         run.store_url, run.bucket = stores.current(walk.workspace.organization_id)
@@ -188,9 +188,9 @@ def delivery_run(walk: Walk, run: Run) -> DeliveryRun:
     store, info = store_of(walk, run)
     masker = Masker(model.masks, walk.workspace.mask_key)
     database = outbox.DatabaseOutbox()
-    context = CallContext(secrets=projects.secrets_of(walk.workspace), limiter=limits.limiter(walk.workspace), masks=masker,
+    context = CallContext(secrets=projects.secrets_of(walk.workspace), limiter=rate_limits.limiter(walk.workspace), masks=masker,
                           cancelled=lambda: database.cancelled(run.pk), check=lambda: None)
-    return DeliveryRun(info=tracking.with_columns(info, outbox.columns_of(run.sync.columns)), model=model, push=push, context=context,
+    return DeliveryRun(info=files.with_columns(info, outbox.columns_of(run.sync.columns)), model=model, push=push, context=context,
                        masker=masker, store=store)
 
 

@@ -1,4 +1,4 @@
-"""The pipeline's memory: runtime.pipeline.pipeline.Ledger over Django's tables."""
+"""The pipeline's memory: runtime.pipeline.line.Ledger over Django's tables."""
 from __future__ import annotations
 
 import itertools
@@ -18,20 +18,20 @@ from django.utils import timezone
 from ondatra_web import workers
 from ondatra_web.models import Chunk, Delivery, Job, ModelState, Run, RunLog, Sync, Worker, Workspace
 from ondatra_web.runs import outbox, waiting
+from ondatra_web.runs.lake_tables import TableLocks, place_of
 from ondatra_web.runs.outbox import columns_of
-from ondatra_web.runs.tables import TableLocks, place_of
 from ondatra_web.tracking import stores
 from runtime import faults
 from runtime.delivery.calls import unit_starts
 from runtime.errors import HeldError, StoreError
-from runtime.lake.lake import H1, KEY
+from runtime.lake.table import H1, KEY
 from runtime.model import Model
-from runtime.pipeline.pipeline import Remembered, Result, SyncWork
-from runtime.push.push import PushFunction
-from runtime.staging import staging, states
-from runtime.staging.staging import Staged, WaitingChunk
-from runtime.store.store import Store
-from runtime.tracking import tracking
+from runtime.pipeline.line import Remembered, Result, SyncWork
+from runtime.push.function import PushFunction
+from runtime.staging import stage, states
+from runtime.staging.stage import Staged, WaitingChunk
+from runtime.store.base import Store
+from runtime.tracking import files
 
 log = logging.getLogger("ondatra.ledger")
 
@@ -40,7 +40,7 @@ class DatabaseLedger:
     """One walk's memory. `options` are those of the run command; `given` are runs that a page or a schedule made before."""
 
     def __init__(self, workspace: Workspace, pushes: Mapping[str, PushFunction], *, options: Mapping[str, Any], trigger: str,
-                 given: Mapping[str, Run] | None = None, close_dead: Callable[[Run], None], store_of: Callable[[Run], tuple[Store, tracking.RunInfo]]) -> None:
+                 given: Mapping[str, Run] | None = None, close_dead: Callable[[Run], None], store_of: Callable[[Run], tuple[Store, files.RunInfo]]) -> None:
         self.workspace, self.pushes, self.options, self.trigger = workspace, pushes, dict(options), trigger
         self.given = dict(given or {})
         self.close_dead, self.store_of = close_dead, store_of
@@ -129,8 +129,8 @@ class DatabaseLedger:
             for run, result in zip(runs, results, strict=True):
                 self.runs[result.model.name] = run
                 store, info = self.store_of(run)
-                told.append((store, tracking.with_columns(info, result.columns)))
-                run.metadata = tracking.metadata(told[-1][1])
+                told.append((store, files.with_columns(info, result.columns)))
+                run.metadata = files.metadata(told[-1][1])
                 self.remember(result)
                 print(f"run {run.pk} of {run.sync.name} started", file=sys.stderr)
             Run.objects.bulk_update(runs, ["metadata"])
@@ -222,11 +222,11 @@ class DatabaseLedger:
     def staged(self, work: SyncWork, result: Result, staged: Staged | None) -> None:
         run = Run.objects.select_related("sync").get(pk=work.run_id)
         store, info = self.store_of(run)
-        info = tracking.with_columns(info, result.columns)
+        info = files.with_columns(info, result.columns)
         store_is_down = False
-        invalid_files: Sequence[tracking.WrittenFile] = ()
+        invalid_files: Sequence[files.WrittenFile] = ()
         try:
-            tracking.write_metadata(store, info)
+            files.write_metadata(store, info)
             invalid_files = self._write_invalid(run, store, info, result, work.out_url)
         except StoreError as error:             # a store that is down stops no delivery; the next build records the invalid rows
             store_is_down = True
@@ -234,14 +234,14 @@ class DatabaseLedger:
         faults.point("before_mark")
         with transaction.atomic():
             self.move(run, result, staged, work, invalid_files)
-            Run.objects.filter(pk=run.pk).update(metadata=tracking.metadata(info))
+            Run.objects.filter(pk=run.pk).update(metadata=files.metadata(info))
             self.remember(result)
             if store_is_down:
                 Sync.objects.filter(pk=run.sync_id).update(invalid_digest="")
                 ModelState.objects.filter(workspace=self.workspace, name=result.model.name).update(fingerprint="")
         faults.point("after_mark")
 
-    def move(self, run: Run, result: Result, staged: Staged | None, work: SyncWork, invalid_files: Sequence[tracking.WrittenFile] = ()) -> None:
+    def move(self, run: Run, result: Result, staged: Staged | None, work: SyncWork, invalid_files: Sequence[files.WrittenFile] = ()) -> None:
         """Should be called in a transaction: chunks, deliveries, counts and the mark become true together."""
         push = self.pushes[result.model.name]
         run = Run.objects.select_for_update().get(pk=run.pk)
@@ -269,14 +269,14 @@ class DatabaseLedger:
             most -= delivery.records
         return left_out
 
-    def _write_invalid(self, run: Run, store: Store, info: tracking.RunInfo, result: Result, out_url: str) -> Sequence[tracking.WrittenFile]:
+    def _write_invalid(self, run: Run, store: Store, info: files.RunInfo, result: Result, out_url: str) -> Sequence[files.WrittenFile]:
         """Invalid rows are recorded when they differ from the last run's; else the run refers to that run's file."""
         built = result.built
         if built is None or not built.invalid_rows or built.invalid is None or built.invalid_digest == run.sync.invalid_digest:
             return ()
-        urls = staging.write_plain(built.invalid, f"{out_url}/invalid", built.invalid_rows, order=(KEY, H1))
+        urls = stage.write_plain(built.invalid, f"{out_url}/invalid", built.invalid_rows, order=(KEY, H1))
         numbers = itertools.count()
-        return [file for url in urls for file in tracking.write_invalid(store, info, staging.read_chunk(url, None), lambda _: next(numbers))]
+        return [file for url in urls for file in files.write_invalid(store, info, stage.read_chunk(url, None), lambda _: next(numbers))]
 
     def _move_mark(self, sync: Sync, run: Run, result: Result, push: PushFunction, *, new_invalid: bool) -> None:
         model, built = result.model, result.built
@@ -340,10 +340,10 @@ class DatabaseLedger:
         run.save()
 
 
-def _describe(place: tuple[Store, tracking.RunInfo]) -> str:
+def _describe(place: tuple[Store, files.RunInfo]) -> str:
     """Writes a run's metadata.json; what went wrong."""
     try:
-        tracking.write_metadata(*place)
+        files.write_metadata(*place)
     except StoreError as error:
         return f"the files of this run wait: {error}"
     return ""
@@ -353,7 +353,7 @@ def _records(chunk: Chunk, due: np.ndarray[Any, Any]) -> int:
     """How many records stand among the due rows of a chunk."""
     if due.all():
         return chunk.records
-    flags = staging.read_column(chunk.url, "__ondatra_record")
+    flags = stage.read_column(chunk.url, "__ondatra_record")
     return int(np.asarray(flags, dtype=bool)[due].sum())
 
 
@@ -361,7 +361,7 @@ def _first_records(delivery: Delivery, most: int) -> tuple[np.ndarray[Any, Any],
     """The mask of the first units of a delivery that hold at most so many records, and how many they hold."""
     chunk = delivery.chunk
     selected = states.unpack_mask(bytes(delivery.positions), chunk.rows) if delivery.positions else np.ones(chunk.rows, dtype=bool)
-    table = staging.read_chunk(chunk.url, selected)
+    table = stage.read_chunk(chunk.url, selected)
     starts = unit_starts(table, chunk.sync.kind)
     records = np.asarray(table.column("__ondatra_record").to_pylist(), dtype=np.int64)
     upto = np.cumsum(np.add.reduceat(records, starts)) if len(starts) else np.array([], dtype=np.int64)

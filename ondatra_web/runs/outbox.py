@@ -22,7 +22,7 @@ from runtime.delivery.outbox import Claim, Closing, OpenJob
 from runtime.errors import LeaseLost
 from runtime.model import Column
 from runtime.staging import states
-from runtime.tracking.tracking import WrittenFile
+from runtime.tracking.files import WrittenFile
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from ondatra_web.runs import outbox
 from ondatra_web.tracking import stores
 from runtime.delivery import deliver
 from runtime.errors import OndatraError
-from runtime.tracking import record_rows
+from runtime.tracking import rows
 
 log = logging.getLogger("ondatra.pending")
 
@@ -43,7 +43,7 @@ def _waiting(workspace: Workspace) -> QuerySet[Delivery]:
 
 def _write(workspace: Workspace, delivery: Delivery) -> None:
     run, claim = delivery.run, outbox.claim_of(delivery)
-    info = record_rows.by_rules(delivery.sealed, organization_id=workspace.organization_id, sync_id=run.sync_id, run_id=run.pk,
+    info = rows.by_rules(delivery.sealed, organization_id=workspace.organization_id, sync_id=run.sync_id, run_id=run.pk,
                                 columns=claim.columns, mask_key=workspace.mask_key)
     made = deliver.write_pending(claim, info, stores.of_run(run), outbox.DatabaseOutbox())
     with transaction.atomic():

@@ -4,10 +4,10 @@ from __future__ import annotations
 from django.db import transaction
 
 from ondatra_web.models import Chunk, ModelState, Run, Sync, Workspace
-from ondatra_web.runs.tables import place_of
+from ondatra_web.runs.lake_tables import place_of
 from runtime.errors import Problem, ProjectError
 from runtime.model import Model
-from runtime.project.project import Project
+from runtime.project.check import Project
 
 
 def carry_over(workspace: Workspace, project: Project) -> None:

@@ -10,16 +10,16 @@ from django.utils import timezone
 
 from ondatra_web import workers
 from ondatra_web.models import Chunk, Delivery, Run, Sync
+from ondatra_web.runs.lake_tables import place_of
 from ondatra_web.runs.ledger import held_by_change
 from ondatra_web.runs.outbox import columns_of
 from ondatra_web.runs.retries import Plan
-from ondatra_web.runs.tables import place_of
 from runtime.errors import ConfigError
 from runtime.lake import spark
-from runtime.lake.lake import LakeTable
+from runtime.lake.table import LakeTable
 from runtime.model import Model
-from runtime.staging import staging, states
-from runtime.staging.staging import Staged, StageRequest
+from runtime.staging import stage, states
+from runtime.staging.stage import Staged, StageRequest
 
 
 def start(run: Run, planned: Plan, model: Model, *, batch_size: int, given: Run | None = None) -> Run:
@@ -64,7 +64,7 @@ def _newest(sync: Sync, new: Run, model: Model, planned: Plan) -> Staged:
     request = StageRequest(
         model=model, table=table, mark=sync.mark, version=sync.mark, own_from=-1,
         waiting=(), out_url=f"{settings.ONDATRA.staging_url}/{workspace}/{sync.pk}/{new.pk}", full=True, columns=columns_of(sync.columns))
-    return staging.stage_again(spark.isolated(), request, planned.again)
+    return stage.stage_again(spark.isolated(), request, planned.again)
 
 
 def _plan(new: Run, sync: Sync, planned: Plan, staged: Staged, batch_size: int) -> None:
@@ -76,7 +76,7 @@ def _plan(new: Run, sync: Sync, planned: Plan, staged: Staged, batch_size: int) 
         deliveries.append(Delivery(run=new, chunk=chunk, phase=made.phase, rows=made.rows, records=made.records))
     for chunk_id, mask in planned.masks.items():
         chunk = Chunk.objects.get(pk=chunk_id)
-        flags: Any = np.asarray(staging.read_column(chunk.url, "__ondatra_record"), dtype=bool)
+        flags: Any = np.asarray(stage.read_column(chunk.url, "__ondatra_record"), dtype=bool)
         deliveries.append(Delivery(run=new, chunk=chunk, phase=chunk.phase, carried=True, positions=states.pack_mask(mask),
                                    rows=int(mask.sum()), records=int(flags[mask].sum())))
     deliveries.sort(key=lambda d: (d.phase, d.chunk_id))

@@ -14,9 +14,10 @@ from ondatra_web.runs import waiting
 from ondatra_web.tracking import records as web_records
 from runtime.delivery.calls import unit_starts
 from runtime.records import exports
-from runtime.records.records import Filter
-from runtime.staging import chunk_files, states
-from runtime.staging.chunk_files import KEY, KEYED_UNITS, RECORD, ROWID
+from runtime.records.query import Filter
+from runtime.staging import chunks as chunk_files
+from runtime.staging import states
+from runtime.staging.chunks import KEY, KEYED_UNITS, RECORD, ROWID
 
 #: What a person may send again by hand; rows of an open job wait for its end.
 CHOSEN = (states.UNTRIED, states.REFUSED, states.REJECTED, states.UNKNOWN)

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from ondatra_web.models import UNDELIVERED, Chunk, Sync
-from runtime.staging import chunk_files, states
+from runtime.staging import chunks, states
 
 
 def chunks_of(sync: Sync) -> QuerySet[Chunk]:
@@ -28,7 +28,7 @@ def counted(sync: Sync) -> dict[str, int]:
     tally = dict.fromkeys(("due", "rejected", "blocked"), 0)
     for chunk in chunks_of(sync):
         whole = states.unpack(bytes(chunk.states))
-        record = np.asarray(chunk_files.read_column(chunk.url, chunk_files.RECORD), dtype=bool)
+        record = np.asarray(chunks.read_column(chunk.url, chunks.RECORD), dtype=bool)
         for name, mask in (("due", states.due(whole)), ("rejected", whole == states.REJECTED), ("blocked", whole == states.BLOCKED)):
             tally[name] += int((record & mask).sum())
     return tally

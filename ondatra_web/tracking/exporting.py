@@ -20,8 +20,8 @@ from ondatra_web import audit, queue, workers
 from ondatra_web.models import Export, Run
 from ondatra_web.tracking import records as web_records
 from runtime.errors import Cancelled, ConfigError, OndatraError
-from runtime.records import exports, records
-from runtime.records.records import Filter
+from runtime.records import exports, query
+from runtime.records.query import Filter
 
 log = logging.getLogger("ondatra.exporting")
 KEPT = dt.timedelta(days=3)
@@ -80,7 +80,7 @@ def work(export_id: int) -> None:
     chosen = Filter(**told)
     try:
         files = web_records.files_of(export.run)
-        Export.objects.filter(pk=export.pk).update(wanted=records.count(files, chosen), rows=0)
+        Export.objects.filter(pk=export.pk).update(wanted=query.count(files, chosen), rows=0)
         with part.open("wb") as sink:
             rows = exports.export(files, chosen, cast(exports.Format, export.format), sink, progress=_teller(export), problems=problems)
         part.replace(file)

@@ -8,10 +8,10 @@ from ondatra_web.models import Destination, DestinationObject, ModelState, Organ
 from ondatra_web.tracking import stores
 from runtime.custody.masks import Masker
 from runtime.model import Model
-from runtime.push.push import PushFunction
-from runtime.store.store import Store
+from runtime.push.function import PushFunction
+from runtime.store.base import Store
 from runtime.tracking import facts
-from runtime.tracking.tracking import Places, RunInfo
+from runtime.tracking.files import Places, RunInfo
 
 
 def run_info(workspace: Workspace, run: Run, model: Model, push: PushFunction) -> RunInfo:

@@ -16,11 +16,11 @@ from ondatra_web.models import ApiCallFile, Bucket, MessageGroup, RecordFile, Ru
 from ondatra_web.tracking import stores
 from runtime.custody.masks import Masker
 from runtime.model import Mask
-from runtime.records import exports, records
+from runtime.records import exports, query
 from runtime.records.history import HistoryIndex
-from runtime.records.records import FileRef, Filter, Page
-from runtime.store.store import FolderStore, Store
-from runtime.tracking import call_files
+from runtime.records.query import FileRef, Filter, Page
+from runtime.store.base import FolderStore, Store
+from runtime.tracking import requests
 
 
 def files_of(run: Run) -> list[FileRef]:
@@ -46,7 +46,7 @@ def planned_files(run_id: int) -> list[FileRef]:
     folder = Path(settings.ONDATRA.data_dir) / "dry_runs" / str(run_id)
     store = FolderStore(folder)
     names = sorted(folder.glob("planned.*.parquet"), key=lambda p: int(p.name.split(".")[1]))
-    return [records.planned_file(store, p.name, run_id) for p in names]
+    return [query.planned_file(store, p.name, run_id) for p in names]
 
 
 def first_requests(run: Run) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def record_at(sync: Sync, place: str) -> dict[str, Any] | None:
     """The whole record at a place that the history names."""
     run_id, _, address = place.partition("/")
     run = Run.objects.filter(sync=sync, pk=int(run_id)).first() if run_id.isdigit() else None
-    return records.record(files_of(run), address) if run else None
+    return query.record(files_of(run), address) if run else None
 
 
 def refresh_history(syncs: Iterable[Sync]) -> int:
@@ -126,11 +126,11 @@ def without_plain(filter: Filter, run: Run) -> Filter:
 
 def records_of(run: Run, filter: Filter | None = None, *, after: str | None = None, offset: int = 0, limit: int = 100) -> Page:
     """One page of the run's records. Raises ConfigError for a wrong filter, StoreError when the store is down."""
-    return records.page(files_of(run), with_masked(filter or Filter(), run), after=after, offset=offset, limit=limit)
+    return query.page(files_of(run), with_masked(filter or Filter(), run), after=after, offset=offset, limit=limit)
 
 
 def count_of(run: Run, filter: Filter | None = None) -> int:
-    return records.count(files_of(run), with_masked(filter or Filter(), run))
+    return query.count(files_of(run), with_masked(filter or Filter(), run))
 
 
 def calls_of(run: Run, record: Mapping[str, Any], place: str = "") -> list[dict[str, Any]]:
@@ -141,7 +141,7 @@ def calls_of(run: Run, record: Mapping[str, Any], place: str = "") -> list[dict[
     if number.isdigit():
         delivery = RecordFile.objects.filter(run=run, batch_type=kind, number=int(number)).values_list("delivery_id", flat=True).first()
         kept = kept.filter(delivery_id=delivery) if delivery else kept
-    return call_files.calls_of(store.locals([store.path_of(url) for url in kept.values_list("url", flat=True)]), record)
+    return requests.calls_of(store.locals([store.path_of(url) for url in kept.values_list("url", flat=True)]), record)
 
 
 def reasons(run_id: int, most: int = 5) -> list[str]:

@@ -12,8 +12,8 @@ from ondatra_web.models import Run
 from ondatra_web.tracking.records import calls_of, history_of
 from ondatra_web.views.shown import record_status
 from runtime.errors import OndatraError
-from runtime.records import records
-from runtime.records.records import FileRef
+from runtime.records import query
+from runtime.records.query import FileRef
 
 MOST_CALLS = 20
 MOST_RUNS = 20
@@ -44,7 +44,7 @@ class Panel:
 
 def panel_of(run: Run, files: Sequence[FileRef], place: str) -> Panel | None:
     """None where the run has no record there."""
-    record = records.record(files, place)
+    record = query.record(files, place)
     if record is None:
         return None
     problems: list[str] = []
@@ -56,7 +56,7 @@ def panel_of(run: Run, files: Sequence[FileRef], place: str) -> Panel | None:
 
 def _fields(record: dict[str, Any]) -> tuple[list[Field], int]:
     payload = _object(record.get("record_payload"))
-    changed = {name: (old, new) for name, old, new in records.difference(record)}
+    changed = {name: (old, new) for name, old, new in query.difference(record)}
     before = _object(record.get("previous_payload"))
     found = [Field(name, _text(value), _text(changed[name][0]) if name in changed else None) for name, value in payload.items()]
     found += [Field(name, "", _text(value), gone=True) for name, value in before.items() if name not in payload]

@@ -22,9 +22,9 @@ from ondatra_web.views.panel import panel_of
 from ondatra_web.views.shown import SignedIn, kept_until, record_status, records_visible
 from runtime.errors import OndatraError
 from runtime.records import exports
-from runtime.records import records as record_files
-from runtime.records.records import STATUSES as FILE_STATUSES
-from runtime.records.records import FileRef, Filter, Page
+from runtime.records import query as record_files
+from runtime.records.query import STATUSES as FILE_STATUSES
+from runtime.records.query import FileRef, Filter, Page
 
 SIZE = 25
 MOST_REASONS = 100

@@ -14,7 +14,7 @@ from ondatra_web.tracking import records
 from ondatra_web.views.records import chosen_filter
 from ondatra_web.views.shown import SignedIn
 from runtime.errors import OndatraError
-from runtime.records.records import Filter
+from runtime.records.query import Filter
 
 
 @login_required

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from ondatra_web.access import Person, runs_of, syncs_of
 from ondatra_web.models import Chunk, MessageGroup, Run, Sync
-from runtime.records.records import SHOWN
+from runtime.records.query import SHOWN
 
 STEPS = (("build", "Plan and build"), ("changes", "Find changes"), ("push", "Push"), ("finish", "Finish"))
 RECENT = 20

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from runtime.staging.chunk_files import KEYED_UNITS
+from runtime.staging.chunks import KEYED_UNITS
 
 
 def unit_starts(table: pa.Table, kind: str) -> np.ndarray[Any, Any]:

@@ -17,11 +17,12 @@ from runtime.delivery.outbox import Claim, Closing, Outbox, RecordCounts
 from runtime.delivery.recorder import Recorder
 from runtime.delivery.sending import DeliveryRun, Progress, Sending
 from runtime.errors import StoreError
-from runtime.staging import chunk_files, states, values
-from runtime.store.store import Store
-from runtime.supervise import supervised
-from runtime.tracking import call_files, tracking
-from runtime.tracking.record_rows import LaterRows, RunInfo, rules_of
+from runtime.staging import chunks, states, values
+from runtime.store.base import Store
+from runtime.threads import supervised
+from runtime.tracking import files as tracking
+from runtime.tracking import requests
+from runtime.tracking.rows import LaterRows, RunInfo, rules_of
 
 __all__ = ["DeliveryRun", "Filing", "Progress", "Written", "close_dead", "deliver", "write_pending"]
 
@@ -39,11 +40,11 @@ def close_dead(claim: Claim, run: DeliveryRun, outbox: Outbox) -> None:
 
 def write_pending(claim: Claim, info: RunInfo, store: Store, outbox: Outbox) -> Written:
     """The files of a delivery that ended while the store was down. Raises StoreError while it still is."""
-    table = chunk_files.read_chunk(claim.url, claim.selected)
+    table = chunks.read_chunk(claim.url, claim.selected)
     files = _write_records(claim, table, Answers(table.num_rows, claim.answered), lambda index: values.to_rows(table.take(pa.array(index)), claim.columns),
                            info, store, outbox.reserve(claim))
-    kept = chunk_files.kept_calls(claim.url, claim.delivery_id)
-    return Written(files, call_files.put(store, info, claim.chunk_id, kept) if kept else None)
+    kept = chunks.kept_calls(claim.url, claim.delivery_id)
+    return Written(files, requests.put(store, info, claim.chunk_id, kept) if kept else None)
 
 
 @dataclass(frozen=True)
@@ -87,19 +88,19 @@ class _Delivery(Sending):
         try:
             # records first: requests whose file no database row names would never be shown
             files = _write_records(claim, self.table, self.answers, self._rows, self.run.info, self.run.store, reserve)
-            calls = call_files.put(self.run.store, self.run.info, claim.chunk_id, self._calls()) if self.calls else None
+            calls = requests.put(self.run.store, self.run.info, claim.chunk_id, self._calls()) if self.calls else None
             return replace(closing, files=files, calls_file=calls)
         except StoreError as error:             # never the end of a delivery: the answers stay until the store is back
             return replace(closing, files_pending=True, log=[*closing.log, ("warning", f"the record files wait: {error}"), *self._keep_calls()])
 
     def _calls(self) -> bytes:
-        return call_files.to_parquet(call_files.masked(self.calls, self.run.masker, self.rows, self.answers.call.tolist()))
+        return requests.to_parquet(requests.masked(self.calls, self.run.masker, self.rows, self.answers.call.tolist()))
 
     def _keep_calls(self) -> Sequence[tuple[str, str]]:
         """Keeps the requests beside the chunk until the store is back; a log line where that fails too."""
         try:
             if self.calls:
-                chunk_files.keep_calls(self.claim.url, self.claim.delivery_id, self._calls())
+                chunks.keep_calls(self.claim.url, self.claim.delivery_id, self._calls())
         except OSError as error:
             return [("warning", f"{len(self.calls):,} requests are not kept, because the staging area is down too: {error}")]
         return ()

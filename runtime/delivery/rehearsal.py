@@ -14,10 +14,10 @@ import pyarrow.parquet
 from runtime.custody.masks import Masker
 from runtime.errors import Cancelled, ConfigError
 from runtime.model import Column
+from runtime.push.function import CallContext, CallResult, Outcome, PushCall, PushFunction, load_push
 from runtime.push.http.auth import SecretSource
-from runtime.push.http.http import Answer, Request
-from runtime.push.http.limits import MemoryLimiter
-from runtime.push.push import CallContext, CallResult, Outcome, PushCall, PushFunction, load_push
+from runtime.push.http.rate_limits import MemoryLimiter
+from runtime.push.http.requester import Answer, Request
 from runtime.staging.values import CHANGE_TYPE, ROW_ID, to_rows
 
 

@@ -25,13 +25,13 @@ from runtime.delivery.outbox import Claim, OpenJob, Outbox
 from runtime.delivery.recorder import Recorder
 from runtime.errors import Cancelled
 from runtime.model import Model
-from runtime.push.answer_check import OK
-from runtime.push.push import CallContext, CallResult, Outcome, PollResult, PushCall, PushFunction
+from runtime.push.function import CallContext, CallResult, Outcome, PollResult, PushCall, PushFunction
+from runtime.push.statuses import OK
 from runtime.staging import states, values
-from runtime.staging.staging import read_chunk
-from runtime.store.store import Store
-from runtime.supervise import side_by_side
-from runtime.tracking.tracking import RunInfo
+from runtime.staging.stage import read_chunk
+from runtime.store.base import Store
+from runtime.threads import side_by_side
+from runtime.tracking.files import RunInfo
 
 #: A job is asked for the first time after so many seconds, or after poll_interval if that is shorter.
 FIRST_POLL = 1.0

@@ -8,23 +8,23 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from runtime.kinds import append, merge, partition, scd2, table, tracked
-from runtime.kinds.base import Job
+from runtime.kinds.build import Job
 from runtime.kinds.built import BuildOptions, Built
-from runtime.kinds.sieve import sieve
-from runtime.lake.lake import LakeTable
+from runtime.kinds.sieve import find
+from runtime.lake.table import LakeTable
 from runtime.model import Column, Model
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Built", "BuildOptions", "build"]
+__all__ = ["BuildOptions", "Built", "build_model"]
 
 #: DuckDB's whole numbers that only a decimal of the lake can hold.
 WHOLE = ("HUGEINT", "UHUGEINT", "UBIGINT", "BIGNUM")
 KINDS = {"table": table.build, "append": append.build, "merge": merge.build, "tracked": tracked.build, "scd2": scd2.build, "partition": partition.build}
 
 
-def build(spark: SparkSession, model: Model, table: LakeTable, source: DataFrame, *, run_id: int = 0, options: BuildOptions | None = None,
+def build_model(spark: SparkSession, model: Model, table: LakeTable, source: DataFrame, *, run_id: int = 0, options: BuildOptions | None = None,
           delivered_rows: int = 0, ordered: bool = False, columns: Sequence[Column] = ()) -> Built:
     """Brings the table to the source's content. Raises HeldError before it writes when `@max_deletes` says so.
 
@@ -34,7 +34,7 @@ def build(spark: SparkSession, model: Model, table: LakeTable, source: DataFrame
     job = Job(spark, model, table, source, run_id, options or BuildOptions(), delivered_rows, ordered, integers)
     job.open()
     try:
-        unchanged = None if sieve.goes_ahead(job) else job.unchanged()
+        unchanged = None if find.goes_ahead(job) else job.unchanged()
         return unchanged or KINDS[model.kind](job)
     finally:
         job.close()

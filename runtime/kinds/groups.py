@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from runtime.kinds.base import Counts, Job
-from runtime.lake.lake import H1, H2
+from runtime.kinds.build import Counts, Job
+from runtime.lake.table import H1, H2
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -4,13 +4,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from runtime.lake.lake import H1, KEY, quoted
+from runtime.lake.table import H1, KEY, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
-    from runtime.kinds.base import Job
+    from runtime.kinds.build import Job
 
 STATUS = "__ondatra_status"
 #: In these a key may stand once only.

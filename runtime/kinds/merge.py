@@ -4,14 +4,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from runtime.kinds import groups, limits
-from runtime.kinds.base import Counts, Job
+from runtime.kinds import groups, max_deletes
+from runtime.kinds.build import Counts, Job
 from runtime.kinds.built import Built
 from runtime.kinds.groups import LINES, N, S, X, Y
-from runtime.kinds.sieve import commit, filters, sieve
+from runtime.kinds.sieve import commit, filters, find
 from runtime.kinds.sieve.aside import aside
 from runtime.lake import effort
-from runtime.lake.lake import H1, H2, KEY, ROWID, quoted
+from runtime.lake.table import H1, H2, KEY, ROWID, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,14 +29,14 @@ def build(job: Job) -> Built:
                 if room:
                     filters.make(job, counts.changed)
         return job.built(counts, previous)
-    found = sieve.find(job)
+    found = find.find(job)
     if found is not None:
         return _commit(job, found)
     changes, counts, row = compare(job)
     updated = int(row["do_u"] or 0)
     if not counts.changed and not counts.deleted:
         return job.settled(counts)
-    limits.check(job, counts)
+    max_deletes.check(job, counts)
     job.filter = None                           # what follows is in none
     previous = job.prepare(changes)
     if updated or counts.deleted:
@@ -96,10 +96,10 @@ def _by_row(job: Job, where: str | None, watched: Mapping[str, str]) -> tuple[Da
     return None if twice else (changes, counts, row)
 
 
-def _commit(job: Job, found: sieve.Found) -> Built:
+def _commit(job: Job, found: find.Found) -> Built:
     if not found.counts.changed and not found.counts.deleted:
         return job.settled(found.counts)
-    limits.check(job, found.counts)
+    max_deletes.check(job, found.counts)
     previous = job.version
     if effort.are_few(2 * found.counts.changed + found.counts.deleted):
         job.set(effort.settings(0))

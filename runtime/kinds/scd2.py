@@ -4,9 +4,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runtime.kinds import groups, merge
-from runtime.kinds.base import Job
+from runtime.kinds.build import Job
 from runtime.kinds.built import Built
-from runtime.lake.lake import KEY, ROWID
+from runtime.lake.table import KEY, ROWID
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -3,11 +3,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from runtime.kinds import groups, limits
-from runtime.kinds.base import Counts, Job, broadcast
+from runtime.kinds import groups, max_deletes
+from runtime.kinds.build import Counts, Job, broadcast
 from runtime.kinds.built import Built
 from runtime.kinds.groups import N, content_text
-from runtime.lake.lake import H1, H2, HASH, KEY, ROWID
+from runtime.lake.table import H1, H2, HASH, KEY, ROWID
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,7 +25,7 @@ def build(job: Job) -> Built:
     changes, counts, old_rows = _compare(job)
     if not counts.changed and not counts.deleted:
         return job.settled(counts)
-    limits.check(job, counts)
+    max_deletes.check(job, counts)
     previous = job.prepare(changes)
     rows = job.chosen(changes.filter("__do <> 'D'").select(KEY, "__content"), counts.changed, KEY).withColumnRenamed("__content", HASH)
     if old_rows:

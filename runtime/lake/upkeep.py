@@ -10,7 +10,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from runtime.lake.lake import LakeTable
+from runtime.lake.table import LakeTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Protocol
 
 from runtime import faults
 from runtime.errors import HeldError, HistoryGone
-from runtime.lake.lake import quoted
+from runtime.lake.table import quoted
 from runtime.model import Column, Model
-from runtime.project.project import Project
-from runtime.sources import sources
-from runtime.sources.outside import open_table
+from runtime.project.check import Project
+from runtime.sources import files
+from runtime.sources.tables import open_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from runtime.kinds import Built
     from runtime.pipeline.crew import Builder
-    from runtime.staging.staging import Staged, WaitingChunk
+    from runtime.staging.stage import Staged, WaitingChunk
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,8 @@ class Building:
 
     def _build(self, spark: SparkSession) -> Result:
         from runtime import kinds
-        from runtime.lake.lake import LakeTable
-        from runtime.sources.analyse import empty
+        from runtime.lake.table import LakeTable
+        from runtime.sources.columns import empty
 
         model, work, known, translated = self.model, self.work, self.known, self.project.translated[self.model.name]
         frame, columns = self._frame(spark)
@@ -116,7 +116,7 @@ class Building:
         self.lake.writable(model, spark)
         table = LakeTable(self.lake.table_url(model.name))
         options = kinds.BuildOptions(confirmed_deletes=work.confirmed_deletes if work else None, full=bool(work and work.fresh))
-        built = kinds.build(spark, model, table, frame, columns=columns, ordered=translated.ordered, run_id=work.run_id if work else 0,
+        built = kinds.build_model(spark, model, table, frame, columns=columns, ordered=translated.ordered, run_id=work.run_id if work else 0,
                             options=options, delivered_rows=work.delivered_rows if work else 0)
         own_from = built.version if built.action == "unchanged" else built.previous_version
         return Result(model, built.action, built.rows, version=built.version, own_from=own_from, fingerprint=self.fingerprint, columns=columns,
@@ -124,8 +124,8 @@ class Building:
 
     def _frame(self, spark: SparkSession) -> tuple[DataFrame, tuple[Column, ...]]:
         """The model's result, not yet computed: its inputs and files stand as temporary views of the session."""
-        from runtime.lake.lake import LakeTable
-        from runtime.sources.analyse import columns_of
+        from runtime.lake.table import LakeTable
+        from runtime.sources.columns import columns_of
 
         translated = self.project.translated[self.model.name]
         for name, result in self.inputs.items():
@@ -136,14 +136,14 @@ class Building:
                 connection = self.project.connections[name.split(".")[0]]
                 open_table(spark, connection, name).createOrReplaceTempView(name.replace(".", "__"))
         for file in translated.files:
-            sources.open_file(spark, file).createOrReplaceTempView(file.view)
+            files.open_file(spark, file).createOrReplaceTempView(file.view)
         frame = spark.sql(translated.spark_sql)
         return frame, translated.columns or columns_of(frame.schema)
 
     def _stage(self, builder: Builder, work: SyncWork, result: Result) -> Staged | None:
         """The chunks of what changed since the mark; None when the table stands at the mark and nothing else is asked."""
-        from runtime.lake.lake import LakeTable
-        from runtime.staging.staging import StageRequest, needs_stage, stage
+        from runtime.lake.table import LakeTable
+        from runtime.staging.stage import StageRequest, needs_stage, stage
 
         mark = self.lake.mark(work, result)
         at_mark = result.version == mark and not needs_stage(work.waiting)

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from runtime.lake import spark
-from runtime.supervise import LOOK_EVERY
+from runtime.threads import LOOK_EVERY
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,9 +20,9 @@ from runtime.custody.redact import Redactor
 from runtime.errors import Cancelled, OndatraError
 from runtime.push.api_dict import Api
 from runtime.push.finite import finite
-from runtime.push.http import limits
+from runtime.push.http import rate_limits
 from runtime.push.http.auth import SecretSource
-from runtime.push.http.http import Answer, Request, join_url
+from runtime.push.http.requester import Answer, Request, join_url
 from runtime.push.starlark import Watch, current
 
 #: Levels of lists and objects that are read; `nesting` bounds those that are written.
@@ -282,7 +282,7 @@ def _sleep(seconds: float) -> None:
     session: Session = current()
     if session.replayed:
         return
-    session.away(lambda: limits.wait(_number(seconds, "seconds", 0) or 0.0, session.cancelled, "sleep()"))
+    session.away(lambda: rate_limits.wait(_number(seconds, "seconds", 0) or 0.0, session.cancelled, "sleep()"))
 
 
 def _hmac_sha256(key: str, text: str) -> str:

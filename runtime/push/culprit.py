@@ -14,7 +14,7 @@ from runtime.errors import Cancelled, OndatraError
 from runtime.push import starlark
 from runtime.push.api_dict import Api
 from runtime.push.builtins import Session, row_key
-from runtime.push.http.http import Answer, Request
+from runtime.push.http.requester import Answer, Request
 from runtime.push.starlark import Module, StarlarkFailure, Watch
 
 #: Seconds that the search may take; without a result the message names no row.

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 
 from runtime.errors import ConfigError, StoreError
 from runtime.records import duck
-from runtime.records.records import NAMES, FileRef, Filter, opened, roots
-from runtime.tracking.tracking import MOMENT, SCHEMA
+from runtime.records.query import NAMES, FileRef, Filter, opened, roots
+from runtime.tracking.files import MOMENT, SCHEMA
 
 Format = Literal["csv", "json", "jsonl", "parquet"]
 FORMATS: tuple[Format, ...] = get_args(Format)

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from runtime.errors import StoreError
 from runtime.records import duck
-from runtime.records.records import FileRef, Filter, Opened, opened, roots
+from runtime.records.query import FileRef, Filter, Opened, opened, roots
 
 #: What the index says of each record; the rest is fetched by `place`.
 COLUMNS = ("identifier", "sync_run_id", "status", "status_message", "operation", "change_type", "outcome", "batch_ended_at")

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from runtime.lake.lake import ddl, quoted
-from runtime.staging.chunk_files import CARRIED, CHANGE_TYPE, CHANGES, KEY, PART, RECORD, ROWID, WAITS
+from runtime.lake.table import ddl, quoted
+from runtime.staging.chunks import CARRIED, CHANGE_TYPE, CHANGES, KEY, PART, RECORD, ROWID, WAITS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -20,7 +20,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
 from runtime import config
 from runtime.errors import ConfigError, StoreError
-from runtime.store.store import AlreadyThere, Credentials, Store
+from runtime.store.base import AlreadyThere, Credentials, Store
 
 #: Larger files go up in parts of this size.
 PART_SIZE = 16 * 1024 * 1024

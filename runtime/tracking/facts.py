@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from runtime.store.store import Store
+from runtime.store.base import Store
 
 SOURCE_OBJECTS = pa.schema([("id", pa.int64()), ("type", pa.string()), ("name", pa.string()), ("model_id", pa.int64()),
                             ("business_object_id", pa.int64()), ("filter_segment_id", pa.int64()), ("cohort_id", pa.int64())])

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from runtime.errors import StoreError
-from runtime.lake.lake import LakeTable, path_of, quoted
 from runtime.lake.spark import s3a
-from runtime.store.store import Store
-from runtime.tracking.record_rows import SCHEMA
+from runtime.lake.table import LakeTable, path_of, quoted
+from runtime.store.base import Store
+from runtime.tracking.rows import SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

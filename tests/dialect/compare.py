@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 
 from runtime.model import Column
-from runtime.sources import sources
+from runtime.sources import files
 from runtime.sql import translate
 from runtime.sql.types import parse, spark_type
 
@@ -48,7 +48,7 @@ def on_spark(
     """Names, DuckDB types and rows of a translated query. SqlProblems if it is refused."""
     done = translate(sql, dialect=dialect, tables=known, project_dir=project)
     for read in done.files:
-        sources.open_file(spark, read).createOrReplaceTempView(read.view)
+        files.open_file(spark, read).createOrReplaceTempView(read.view)
     frame = spark.sql(done.spark_sql)
     return frame.columns, [c.duckdb_type for c in done.columns or ()], [list(row) for row in frame.collect()]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from runtime.custody.secrets import Secrets
 from runtime.errors import Problem
-from runtime.push.http.limits import Limiter, MemoryLimiter
-from runtime.push.push import CallContext, CallResult, PushCall, PushFunction, check_push, load_push
+from runtime.push.function import CallContext, CallResult, PushCall, PushFunction, check_push, load_push
+from runtime.push.http.rate_limits import Limiter, MemoryLimiter
 
 KEY = """
 def key(r):

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from runtime.lake import effort
-from runtime.lake.lake import LakeTable
+from runtime.lake.table import LakeTable
 from runtime.model import Column, Model
 from runtime.staging import states
-from runtime.staging.staging import Staged, StageRequest, WaitingChunk, read_chunk, stage
+from runtime.staging.stage import Staged, StageRequest, WaitingChunk, read_chunk, stage
 
 HASHED = [("__ondatra_h1", "BIGINT"), ("__ondatra_h2", "BIGINT")]
 COLUMNS = {

@@ -11,7 +11,7 @@ from staged import Lake, lines, read_chunk
 
 from runtime.lake.spark import session
 from runtime.staging import states
-from runtime.staging.staging import Staged, WaitingChunk
+from runtime.staging.stage import Staged, WaitingChunk
 
 STATES = {"done": states.DONE, "untried": states.UNTRIED, "refused": states.REFUSED, "rejected": states.REJECTED, "unknown": states.UNKNOWN,
           "blocked": states.BLOCKED, "superseded": states.SUPERSEDED}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from runtime.lake.content import with_hashes
+from runtime.lake.hashes import with_hashes
 
 
 def hashes(spark: Any, *queries: str, integers: frozenset[str] = frozenset()) -> list[tuple[int, int]]:

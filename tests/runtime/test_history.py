@@ -7,9 +7,9 @@ import duckdb
 import pytest
 from test_records import put, record
 
-from runtime.records import records
+from runtime.records import query
 from runtime.records.history import HistoryIndex
-from runtime.store.store import FolderStore
+from runtime.store.base import FolderStore
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_a_history_says_where_the_record_lies(files, index):
     index.refresh(files)
     (newest,) = index.find(files, ["id_0003"], limit=1)
     run, address = newest["place"].split("/")
-    assert (run, records.record([f for f in files if f.run_id == int(run)], address)["identifier"]) == ("12", "id_0003")
+    assert (run, query.record([f for f in files if f.run_id == int(run)], address)["identifier"]) == ("12", "id_0003")
 
 
 def test_an_indexed_history_opens_no_record_file(files, index):

@@ -55,7 +55,7 @@ def test_a_private_authority_comes_from_the_environment(tmp_path: Path, server: 
 
 
 def test_a_client_that_a_thread_used_first_serves_others_when_that_thread_has_ended(server: WebServer) -> None:
-    program = ("import sys, threading\nfrom runtime.push.http.http import POOL\n"
+    program = ("import sys, threading\nfrom runtime.push.http.requester import POOL\n"
                "for _ in range(3):\n    one = threading.Thread(target=lambda: POOL.send('GET', sys.argv[1], {}, None, 5))\n    one.start()\n    one.join()\n"
                "print('alive')\n")
     done = subprocess.run([sys.executable, "-c", program, f"{server.url}/x"], capture_output=True, text=True, timeout=60, check=False)

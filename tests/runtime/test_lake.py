@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from runtime.lake import lake
-from runtime.lake.lake import LakeTable, ddl, is_widening
+from runtime.lake import table as lake
+from runtime.lake.table import LakeTable, ddl, is_widening
 
 
 def made(spark: Any, folder: Path) -> LakeTable:

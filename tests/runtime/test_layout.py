@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runtime.staging import changes, chunk_files, layout
+from runtime.staging import changes, chunks, layout
 
 COLUMNS = ("id long, __ondatra_rowid long, __ondatra_change_type string, __ondatra_key string, __ondatra_record boolean, __ondatra_h1 long, "
            "__ondatra_h2 long, __ondatra_again boolean")
@@ -24,6 +24,6 @@ def test_rows_of_a_key_stand_together_with_the_old_image_first(spark: Any, tmp_p
 
     urls = layout.write(rows, shape, tmp_path.as_uri(), len(images), chunk_rows)
 
-    told = [(r["id"], r["__ondatra_change_type"]) for url in urls for r in chunk_files.read_chunk(url, None).to_pylist()]
+    told = [(r["id"], r["__ondatra_change_type"]) for url in urls for r in chunks.read_chunk(url, None).to_pylist()]
     assert told == [(key, kind) for key in KEYS for kind in ("update_preimage", "update_postimage")]
-    assert (len(urls) > 1) == (chunk_rows == 2) and {chunk_files.part_of(url) for url in urls} == {1}
+    assert (len(urls) > 1) == (chunk_rows == 2) and {chunks.part_of(url) for url in urls} == {1}

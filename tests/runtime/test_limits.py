@@ -10,7 +10,7 @@ import pytest
 from push_bench import run, seconds
 
 from runtime.errors import Cancelled
-from runtime.push.http.limits import Limiter, MemoryLimiter, RedisLimiter
+from runtime.push.http.rate_limits import Limiter, MemoryLimiter, RedisLimiter
 
 
 @pytest.fixture(scope="module")

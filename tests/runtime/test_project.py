@@ -8,7 +8,7 @@ import pytest
 
 from runtime.custody import secrets
 from runtime.errors import ConfigError, ProjectError
-from runtime.project.project import Project, check_project, load_project
+from runtime.project.check import Project, check_project, load_project
 from runtime.sql import gate, translation
 
 ECHO = """API = {"base_url": "http://127.0.0.1:1"}

@@ -15,7 +15,7 @@ from runtime.custody.secrets import Secrets
 from runtime.delivery import rehearsal
 from runtime.errors import Cancelled, ProjectError
 from runtime.model import Column
-from runtime.push.push import PushCall
+from runtime.push.function import PushCall
 
 DOCS = Path(__file__).resolve().parents[2] / "docs/push-functions.md"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import pytest
 
 from runtime.errors import said_by_spark
-from runtime.pipeline.pipeline import VALUE
+from runtime.pipeline.line import VALUE
 
 JOB = ("An error occurred while calling o12.head.\n: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times, "
        "most recent failure: Lost task 0.0 in stage 3.0 (TID 3) (host executor driver): org.apache.spark.SparkNumberFormatException: ")

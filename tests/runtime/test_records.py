@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from runtime.errors import ConfigError, StoreError
-from runtime.records import exports, records
-from runtime.records.records import FileRef, Filter
-from runtime.store.store import FolderStore
-from runtime.tracking import tracking
+from runtime.records import exports, query
+from runtime.records.query import FileRef, Filter
+from runtime.store.base import FolderStore
+from runtime.tracking import files as tracking
 
 START = datetime(2026, 1, 15, 8, 9, 10, tzinfo=UTC)
 
@@ -57,7 +57,7 @@ def ids(page):
 def test_pages_follow_one_another_without_gap_or_repeat(files):
     seen, after = [], None
     for _ in range(20):
-        page = records.page(files, after=after, limit=7)
+        page = query.page(files, after=after, limit=7)
         seen += ids(page)
         after = page.next
         if after is None:
@@ -66,9 +66,9 @@ def test_pages_follow_one_another_without_gap_or_repeat(files):
 
 
 def test_a_page_by_number_is_the_page_by_address(files):
-    first = records.page(files, Filter(status="rejected"), limit=3)
-    by_number = records.page(files, Filter(status="rejected"), offset=3, limit=3)
-    by_address = records.page(files, Filter(status="rejected"), after=first.next, limit=3)
+    first = query.page(files, Filter(status="rejected"), limit=3)
+    by_number = query.page(files, Filter(status="rejected"), offset=3, limit=3)
+    by_address = query.page(files, Filter(status="rejected"), after=first.next, limit=3)
     assert ids(by_number) == ids(by_address) == [9, 12, 15]
 
 
@@ -82,42 +82,42 @@ def test_a_page_by_number_is_the_page_by_address(files):
 @pytest.mark.parametrize("counted", [True, False])
 def test_a_filter_selects_counts_and_explains_the_same_rows(files, chosen, expected, counted):
     known = files if counted else [FileRef(f.store, f.path, f.rows) for f in files]
-    assert ids(records.page(known, chosen)) == list(expected)
-    assert records.count(known, chosen) == len(expected)
-    assert sorted(r[9] for r in duckdb.execute(records.duckdb_query(known, chosen)).fetchall()) == list(expected)
+    assert ids(query.page(known, chosen)) == list(expected)
+    assert query.count(known, chosen) == len(expected)
+    assert sorted(r[9] for r in duckdb.execute(query.duckdb_query(known, chosen)).fetchall()) == list(expected)
 
 
 def test_an_offset_beyond_what_no_count_tells_is_exact(files):
-    assert [ids(records.page(files, Filter(message="value"), offset=n, limit=2)) for n in (0, 3, 6, 7, 50)] == [[0, 3], [9, 12], [18], [], []]
+    assert [ids(query.page(files, Filter(message="value"), offset=n, limit=2)) for n in (0, 3, 6, 7, 50)] == [[0, 3], [9, 12], [18], [], []]
 
 
 def test_files_that_the_counts_exclude_are_not_opened(files):
     for f in files[:2]:
         f.store.delete(f.path)
-    assert records.count(files) == 30
-    assert ids(records.page(files, Filter(operation="delete"), limit=2)) == [20, 21]
-    assert ids(records.page(files, offset=20, limit=2)) == [20, 21]
-    assert records.tally(files) == {("succeeded", "upsert", "insert"): 13, ("rejected", "upsert", "insert"): 7, ("succeeded", "delete", "delete"): 10}
+    assert query.count(files) == 30
+    assert ids(query.page(files, Filter(operation="delete"), limit=2)) == [20, 21]
+    assert ids(query.page(files, offset=20, limit=2)) == [20, 21]
+    assert query.tally(files) == {("succeeded", "upsert", "insert"): 13, ("rejected", "upsert", "insert"): 7, ("succeeded", "delete", "delete"): 10}
 
 
 def test_a_wrong_status_or_address_is_an_error_that_says_what_there_is(files):
     with pytest.raises(ConfigError, match="no status 'nope'; there are: success"):
-        records.page(files, Filter(status="nope"))
+        query.page(files, Filter(status="nope"))
     with pytest.raises(ConfigError, match="begin at the first page"):
-        records.page(files, after="other.0:3")
+        query.page(files, after="other.0:3")
 
 
 def test_a_record_is_found_again_by_its_address(files):
-    page = records.page(files, limit=12)
-    assert records.record(files, page.places[11]) == page.rows[11]
-    assert (records.record(files, "records_updated.0:999"), records.record(files, "x.0:1")) == (None, None)
+    page = query.page(files, limit=12)
+    assert query.record(files, page.places[11]) == page.rows[11]
+    assert (query.record(files, "records_updated.0:999"), query.record(files, "x.0:1")) == (None, None)
 
 
 @pytest.mark.parametrize("width", [7, 8, 9])
 def test_files_with_fewer_columns_are_read_with_the_rest_empty(store, width):
     names = tracking.SCHEMA.names
     files = [put(store, [record(1)], 0, names=names[:width]), put(store, [record(2)], 1)]
-    old, new = records.page(files).rows
+    old, new = query.page(files).rows
     assert old == {**dict.fromkeys(names), **{n: record(1)[n] for n in names[:width]}, "sync_configuration_id": "2", "sync_run_id": "3"}
     assert new == record(2)
     out = io.BytesIO()
@@ -126,7 +126,7 @@ def test_files_with_fewer_columns_are_read_with_the_rest_empty(store, width):
 
 def test_more_columns_and_other_types_do_not_disturb(store):
     file = put(store, [record(1)], 0, identifier=pa.array([17]), later=pa.array([1.5]), row_id=pa.array([1], pa.int32()), counted=False)
-    (row,) = records.page([file]).rows
+    (row,) = query.page([file]).rows
     assert (row["identifier"], row["row_id"], list(row)) == ("17", 1, tracking.SCHEMA.names)
 
 
@@ -138,7 +138,7 @@ def test_a_truncated_missing_or_foreign_file_is_reported_and_the_rest_shown(stor
     store.put_new("sync_tracking_datasets/1/2/3/other.0.parquet", tracking.to_parquet(pa.table({"identifier": ["x"]})).replace(b"identifier", b"identifieR"))
     foreign = FileRef(store, "sync_tracking_datasets/1/2/3/other.0.parquet", 1)
     gone = FileRef(store, "sync_tracking_datasets/1/2/3/gone.0.parquet", 1)
-    page = records.page([good, cut, foreign, gone])
+    page = query.page([good, cut, foreign, gone])
     assert (ids(page), len(page.problems)) == ([1], 3)
     assert "records_updated.1.parquet is no whole parquet file" in page.problems[0] and "gone.0.parquet is not there" in page.problems[2]
 
@@ -149,10 +149,10 @@ NASTY = ["it's", 'say "hi"', "a\nb\r\nc", "😀", "<script>alert(1)</script>", "
 @pytest.mark.parametrize("text", NASTY, ids=range(len(NASTY)))
 def test_any_text_is_found_and_exported_as_it_is(store, text):
     files = [put(store, [record(1, "rejected", text, identifier=text), record(2)], 0)]
-    assert ids(records.page(files, Filter(identifier=text))) == [1]
+    assert ids(query.page(files, Filter(identifier=text))) == [1]
     if text:
-        assert ids(records.page(files, Filter(message=text[:1000]))) == [1]
-        assert ids(records.page(files, Filter(prefix=text[:3]))) == [1]
+        assert ids(query.page(files, Filter(message=text[:1000]))) == [1]
+        assert ids(query.page(files, Filter(prefix=text[:3]))) == [1]
     out = io.BytesIO()
     exports.export(files, Filter(identifier=text), "json", out)
     assert [(r["identifier"], r["status_message"]) for r in json.loads(out.getvalue())] == [(text, text)]
@@ -162,8 +162,8 @@ def test_any_text_is_found_and_exported_as_it_is(store, text):
 
 def test_the_difference_names_changed_new_and_vanished_fields():
     found = {"previous_payload": '{"a":1,"b":2,"c":3}', "record_payload": '{"a":1,"b":9,"d":null,"e":[1]}'}
-    assert records.difference(found) == [("b", 2, 9), ("e", None, [1]), ("c", 3, None)]
-    assert records.difference({"previous_payload": None, "record_payload": "{}"}) == []
+    assert query.difference(found) == [("b", 2, 9), ("e", None, [1]), ("c", 3, None)]
+    assert query.difference({"previous_payload": None, "record_payload": "{}"}) == []
 
 
 # exports
@@ -200,7 +200,7 @@ def test_each_format_holds_the_filtered_rows(files):
     assert [r["identifier"] for r in json.loads(said["json"])] == expected
     assert [json.loads(line)["identifier"] for line in said["jsonl"].splitlines()] == expected
     assert [r["identifier"] for r in csv.DictReader(io.StringIO(said["csv"].decode("utf-8-sig")))] == expected
-    assert pq.read_table(io.BytesIO(said["parquet"])).to_pylist() == records.page(files, chosen).rows
+    assert pq.read_table(io.BytesIO(said["parquet"])).to_pylist() == query.page(files, chosen).rows
 
 
 def test_nothing_found_is_an_empty_file_of_its_format(files):
@@ -229,7 +229,7 @@ def test_questions_cannot_read_outside_of_the_organization(store, files, tmp_pat
     from runtime.records import duck
 
     (tmp_path / "secret.txt").write_text("x")
-    with duck.cursor(records.roots(files)) as one:
+    with duck.cursor(query.roots(files)) as one:
         for sql in (f"SELECT * FROM read_text('{tmp_path}/secret.txt')", f"COPY (SELECT 1) TO '{tmp_path}/out.csv'", "SET enable_external_access = true",
                     "ATTACH 'x.db'"):
             with pytest.raises((duckdb.Error, StoreError)):
@@ -238,5 +238,5 @@ def test_questions_cannot_read_outside_of_the_organization(store, files, tmp_pat
 
 def test_names_of_files_in_many_groups_keep_their_order(store):
     files = [put(store, [record(i)], i, names=tracking.SCHEMA.names[:7] if i % 2 else tracking.SCHEMA.names) for i in range(40)]
-    assert [r["identifier"] for r in records.page(files, Filter(message=None)).rows] == [f"id_{i:04}" for i in range(40)]
-    assert list(itertools.chain.from_iterable(ids(records.page(files, offset=n, limit=1)) for n in (0, 38))) == [0, 38]
+    assert [r["identifier"] for r in query.page(files, Filter(message=None)).rows] == [f"id_{i:04}" for i in range(40)]
+    assert list(itertools.chain.from_iterable(ids(query.page(files, offset=n, limit=1)) for n in (0, 38))) == [0, 38]

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from runtime.errors import BuildError
-from runtime.sources import sources
+from runtime.sources import files
 from runtime.sql import FileRead, SqlProblems, translate
 
 
@@ -30,19 +30,19 @@ def test_a_fingerprint_names_files_sizes_and_times(tmp_path: Path) -> None:
         (tmp_path / name).write_text("id\n1\n")
         settled(tmp_path / name)
     read = read_of("FROM 'a_*.csv'", tmp_path)
-    assert sources.fingerprint(read) == f'[["{tmp_path}/a_1.csv",5,1700000000000000000],["{tmp_path}/a_2.csv",5,1700000000000000000]]'
+    assert files.fingerprint(read) == f'[["{tmp_path}/a_1.csv",5,1700000000000000000],["{tmp_path}/a_2.csv",5,1700000000000000000]]'
 
 
 def test_a_file_that_was_just_written_has_no_fingerprint(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id\n1\n")
-    assert sources.fingerprint(read_of("FROM 'a.csv'", tmp_path)) is None
+    assert files.fingerprint(read_of("FROM 'a.csv'", tmp_path)) is None
 
 
 def test_a_file_that_is_gone_has_no_fingerprint(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id\n1\n")
     read = read_of("FROM 'a.csv'", tmp_path)
     (tmp_path / "a.csv").unlink()
-    assert sources.fingerprint(read) is None
+    assert files.fingerprint(read) is None
 
 
 CASES = {
@@ -98,7 +98,7 @@ def spark() -> Any:
 def test_spark_gets_the_rows_that_duckdb_reads(spark: Any, project: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project)
     read = read_of(CASES[name], project)
-    frame = sources.open_file(spark, read)
+    frame = files.open_file(spark, read)
     absolute = CASES[name].replace("'in/", f"'{project}/in/")
     expected = duckdb.connect().execute(absolute).fetchall()
     assert [f.name for f in frame.schema.fields] == [c.name for c in read.columns]
@@ -121,7 +121,7 @@ def test_a_ragged_row_stops_the_run_with_the_files_name_and_line(spark: Any, tmp
     (tmp_path / "a.csv").write_text("id,n\n" + "".join(f"{i},x\n" for i in range(30_000)) + "7,8,9,10\n")
     read = read_of("FROM read_csv('a.csv', header = true)", tmp_path)
     with pytest.raises(BuildError, match=r"read_csv\('a.csv'\).*30002"):
-        sources.open_file(spark, read)
+        files.open_file(spark, read)
 
 
 LATE = "".join(f"{i},n\n" for i in range(30_000))
@@ -151,7 +151,7 @@ def test_a_file_that_cannot_be_read_is_told_at_check_time_in_one_line(tmp_path: 
 def test_a_line_far_down_that_does_not_fit_is_named_without_its_other_values(tmp_path: Path, text: str | bytes, words: list[str]) -> None:
     (tmp_path / "a.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(BuildError) as caught:
-        sources.staged(read_of("FROM 'a.csv'", tmp_path))
+        files.staged(read_of("FROM 'a.csv'", tmp_path))
     message = str(caught.value)
     assert [w for w in words if w not in message] == [] and "\n" not in message and "secret" not in message and str(tmp_path) not in message
 
@@ -163,5 +163,5 @@ def test_a_line_far_down_that_does_not_fit_is_named_without_its_other_values(tmp
     ("id,name\n1,Zo\xeb\n".encode("utf-16"), ", encoding = 'utf-16'", [(1, "Zo\xeb")])])
 def test_files_with_one_column_or_told_how_to_be_read_are_read(tmp_path: Path, text: str | bytes, options: str, rows: list[Any]) -> None:
     (tmp_path / "a.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
-    folder = sources.staged(read_of(f"FROM read_csv('a.csv'{options})", tmp_path))
+    folder = files.staged(read_of(f"FROM read_csv('a.csv'{options})", tmp_path))
     assert duckdb.sql(f"FROM '{folder}/*.parquet'").fetchall() == rows if rows else True

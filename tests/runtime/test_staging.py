@@ -14,7 +14,7 @@ from staged import Lake, lines, rows_of, waiting
 from runtime.errors import HistoryGone
 from runtime.lake.spark import session
 from runtime.staging import states
-from runtime.staging.staging import WaitingChunk, fold, needs_stage, read_chunk, read_column, units, write_plain
+from runtime.staging.stage import WaitingChunk, fold, needs_stage, read_chunk, read_column, units, write_plain
 
 pytestmark = pytest.mark.spark
 

@@ -15,7 +15,7 @@ from web_server import slowly, web_server
 
 from runtime.errors import Cancelled
 from runtime.push import starlark
-from runtime.push.push import CallContext, PushCall
+from runtime.push.function import CallContext, PushCall
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from seaweed import BUCKET, S3Server
 from test_records import put, record
 
 from runtime.errors import ConfigError, StoreError
-from runtime.records import exports, records
+from runtime.records import exports, query
+from runtime.store.base import AlreadyThere, Credentials, FolderStore, open_store
 from runtime.store.s3 import PART_SIZE, S3Store
-from runtime.store.store import AlreadyThere, Credentials, FolderStore, open_store
 
 
 def own(server: S3Server, access="devkey", secret="devsecret123"):
@@ -186,10 +186,10 @@ def test_records_in_a_bucket_are_asked_and_exported_like_those_in_a_folder(s3, t
     store = S3Store(BUCKET, uuid.uuid4().hex, credentials=own(s3), cache_dir=tmp_path)
     files = [put(store, [record(i + 10 * n) for i in range(10)], n) for n in range(3)]
     out = io.BytesIO()
-    assert [r["row_id"] for r in records.page(files, offset=8, limit=5).rows] == [8, 9, 10, 11, 12]
-    assert [r["row_id"] for r in records.page(files, records.Filter(identifier="id_0025")).rows] == [25]
+    assert [r["row_id"] for r in query.page(files, offset=8, limit=5).rows] == [8, 9, 10, 11, 12]
+    assert [r["row_id"] for r in query.page(files, query.Filter(identifier="id_0025")).rows] == [25]
     assert exports.export(files, None, "jsonl", out) == 30
-    assert f"FROM read_parquet('s3://{BUCKET}/" in records.duckdb_query(files)
+    assert f"FROM read_parquet('s3://{BUCKET}/" in query.duckdb_query(files)
 
 
 def test_a_role_gives_credentials_that_renew_themselves(monkeypatch, tmp_path):

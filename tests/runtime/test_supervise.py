@@ -8,7 +8,7 @@ import time
 import pytest
 
 from runtime.delivery.calls import Pace
-from runtime.supervise import side_by_side, supervised
+from runtime.threads import side_by_side, supervised
 
 
 def test_what_the_work_raised_is_raised_where_it_is_waited_for() -> None:

@@ -8,8 +8,8 @@ import duckdb
 import pytest
 from test_tracking import Answer, batch, call, counter, info, row
 
-from runtime.store.store import FolderStore
-from runtime.tracking import call_files, facts, tracking
+from runtime.store.base import FolderStore
+from runtime.tracking import facts, files, requests
 
 DOCS = (Path(__file__).parents[2] / "docs" / "sync-tracking-files.md").read_text(encoding="utf-8")
 
@@ -23,13 +23,13 @@ def cells(title):
     return [[c.strip() for c in line.strip("|").split("|")] for line in section(title).splitlines() if line.startswith("|")][2:]
 
 
-@pytest.mark.parametrize(("title", "schema"), [("Record files", tracking.SCHEMA), ("Requests and answers", call_files.SCHEMA)])
+@pytest.mark.parametrize(("title", "schema"), [("Record files", files.SCHEMA), ("Requests and answers", requests.SCHEMA)])
 def test_each_column_is_documented_in_order_with_its_type(title, schema):
     assert [(name, kind) for name, kind, _ in cells(title)] == [(f.name, str(f.type)) for f in schema]
 
 
 def test_each_field_of_the_metadata_is_documented_in_order():
-    assert [name for name, _ in cells("metadata.json")] == list(tracking.metadata(info()))
+    assert [name for name, _ in cells("metadata.json")] == list(files.metadata(info()))
 
 
 def test_each_fact_table_is_documented_with_its_columns():
@@ -39,8 +39,8 @@ def test_each_fact_table_is_documented_with_its_columns():
 
 def test_the_words_of_status_operation_and_outcome_are_documented():
     said = {name: text for name, _, text in cells("Record files")}
-    words = {"status": {*tracking.STATUSES.values(), "NULL", "DUPLICATE"}, "operation": {*tracking.OPERATIONS.values(), "delete", "update"},
-             "outcome": {*tracking.STATUSES, "invalid"}}
+    words = {"status": {*files.STATUSES.values(), "NULL", "DUPLICATE"}, "operation": {*files.OPERATIONS.values(), "delete", "update"},
+             "outcome": {*files.STATUSES, "invalid"}}
     assert {name: set(re.findall(r"`(\w+)`", said[name])) for name in words} == {**words, "status": words["status"]}
 
 
@@ -50,8 +50,8 @@ QUERIES = re.findall(r"```sql\n(.*?)```", DOCS, re.S)
 @pytest.fixture
 def filled(tmp_path):
     store = FolderStore(tmp_path / "store")
-    tracking.write(store, info(), batch([row(17, "a@x"), row(18, "b@x", "delete")], [Answer(), Answer("reject", "no")]), counter())
-    call_files.put(store, info(), 11, call_files.to_parquet([call(1, "x")]))
+    files.write(store, info(), batch([row(17, "a@x"), row(18, "b@x", "delete")], [Answer(), Answer("reject", "no")]), counter())
+    requests.put(store, info(), 11, requests.to_parquet([call(1, "x")]))
     facts.write(store, 1, [facts.SourceObject(2, "sync.contacts")], [facts.Destination(8, "HubSpot::Connection", "HubSpot")],
                 [facts.DestinationObject(9, "HubSpot::ObjectTypes::Contact", "Contact")])
     return tmp_path

@@ -13,10 +13,12 @@ import pytest
 
 from runtime.custody.masks import Masker
 from runtime.model import Column, Mask, Model
-from runtime.push.http.http import ApiCall
-from runtime.store.store import FolderStore
-from runtime.tracking import call_files, facts, record_rows, tracking
-from runtime.tracking.tracking import Places, RecordBatch, RunInfo
+from runtime.push.http.requester import ApiCall
+from runtime.store.base import FolderStore
+from runtime.tracking import facts, requests
+from runtime.tracking import files as tracking
+from runtime.tracking import rows as record_rows
+from runtime.tracking.files import Places, RecordBatch, RunInfo
 
 COLUMNS = (Column("id", "BIGINT", "bigint"), Column("email", "VARCHAR", "string"))
 START, END = datetime(2026, 1, 15, 8, 9, 10, tzinfo=UTC), datetime(2026, 1, 15, 8, 9, 11, 123456, tzinfo=UTC)
@@ -239,7 +241,7 @@ def test_calls_are_kept_apart_without_masked_values(store):
     run = info(masks=[Mask("email", "redact")])
     rows, numbers = [row(1, "ada@example.com"), row(2, "bob@example.com"), None], [1, 2, 2]
     calls = [call(1, '{"e": "ada@example.com"}', "https://x?e=ada%40example.com"), call(2, "x" * 65_530 + "bob@ex", response="bob@example.com")]
-    url, n = call_files.put(store, run, 11, call_files.to_parquet(call_files.masked(calls, run.masks, rows, numbers)))
+    url, n = requests.put(store, run, 11, requests.to_parquet(requests.masked(calls, run.masks, rows, numbers)))
     found = pq.read_table(store.local(store.path_of(url)), partitioning=None).to_pylist()
     assert (store.path_of(url), n) == ("api_calls/1/2/3/11.parquet", 2)
     assert told(found, "url", "request_body", "response_text", "request_headers") == [
@@ -249,11 +251,11 @@ def test_calls_are_kept_apart_without_masked_values(store):
 
 def test_the_calls_of_a_record_are_those_tied_to_it_else_those_that_name_it(store):
     calls = [call(1, "a", rows=("5:insert",)), call(1, '{"id":"17"}'), call(1, "170"), call(2, "17")]
-    url, _ = call_files.put(store, info(), 11, call_files.to_parquet(calls))
+    url, _ = requests.put(store, info(), 11, requests.to_parquet(calls))
     places = [store.local(store.path_of(url))]
     record = {"batch_number": 1, "row_id": 5, "change_type": "insert", "identifier": "17"}
-    assert told(call_files.calls_of(places, record), "request_body") == [("a",)]
-    assert told(call_files.calls_of(places, {**record, "row_id": 6}), "request_body") == [('{"id":"17"}',)]
+    assert told(requests.calls_of(places, record), "request_body") == [("a",)]
+    assert told(requests.calls_of(places, {**record, "row_id": 6}), "request_body") == [('{"id":"17"}',)]
 
 
 def test_fact_tables_have_the_columns_asked_for_and_are_replaced_whole(store):

@@ -14,11 +14,11 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from ondatra_web.models import ApiCallFile, Delivery, Membership, MessageGroup, Organization, RecordFile, Run, Sync, Workspace
-from runtime.store.store import Store, open_store
-from runtime.tracking.call_files import SCHEMA as CALL_SCHEMA
+from runtime.store.base import Store, open_store
+from runtime.tracking.files import SCHEMA
+from runtime.tracking.files import _bounds as bounds_of
 from runtime.tracking.messages import pattern
-from runtime.tracking.tracking import SCHEMA
-from runtime.tracking.tracking import _bounds as bounds_of
+from runtime.tracking.requests import SCHEMA as CALL_SCHEMA
 
 BEGAN = datetime(2026, 1, 15, 6, 0, tzinfo=UTC)
 

@@ -16,8 +16,8 @@ from redis import Redis
 from ondatra_web import workers
 from ondatra_web.clock import scheduling
 from ondatra_web.models import Delivery, Run, Sync, Worker
-from ondatra_web.runs import limits
-from runtime.push.http.limits import RedisLimiter
+from ondatra_web.runs import rate_limits
+from runtime.push.http.rate_limits import RedisLimiter
 from tests.web.filled import a_run, a_sync, workspace
 
 pytestmark = pytest.mark.django_db
@@ -48,7 +48,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     monkeypatch.setattr(workers, "_seen", {})
     monkeypatch.setattr(scheduling, "_sent", {})
-    return Clock(monkeypatch, workers, scheduling, limits)
+    return Clock(monkeypatch, workers, scheduling, rate_limits)
 
 
 def beats(worker: Worker, clock: Clock) -> Worker:
@@ -127,7 +127,7 @@ def test_a_message_that_was_lost_is_sent_again_though_the_clock_was_set_back(clo
 
 
 def test_a_budget_waits_no_hour_after_a_jump_back(clock: Clock) -> None:
-    limiter = limits.DatabaseLimiter("x:")
+    limiter = rate_limits.DatabaseLimiter("x:")
     limiter.take("a", 1, 0.2, lambda: False)
     limiter.pause("b", clock.now().timestamp() + 0.2)
     assert limiter._try("x:b", 1, 0.2) > 0

@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from ondatra_web.demo import demo, demo_destination
+from ondatra_web.demo import data
+from ondatra_web.demo import destination as demo_destination
 from runtime.custody import secrets
-from runtime.project.project import check_project
-from runtime.push.http.limits import MemoryLimiter
-from runtime.push.push import CallContext, PushCall, load_push
+from runtime.project.check import check_project
+from runtime.push.function import CallContext, PushCall, load_push
+from runtime.push.http.rate_limits import MemoryLimiter
 
 ROOT = Path(__file__).resolve().parents[2]
 AIRBUS = {"tailnum": "N1", "year": 1999, "manufacturer": "AIRBUS", "model": "A320-214", "engines": 2, "seats": 182, "flights": 3, "miles": 900}
@@ -60,30 +61,30 @@ def destination(monkeypatch: pytest.MonkeyPatch) -> Iterator[Destination]:
 # data
 
 def test_load_reveals_the_first_days_once_and_next_one_more(project: Path) -> None:
-    days = [demo.FIRST + timedelta(days=i) for i in range(demo.FIRST_DAYS)]
-    assert demo.load(project) == days
-    assert demo.reveal_next(project) == date(2013, 1, 8)
-    seen = {p: p.stat().st_mtime_ns for p in demo.folder(project).rglob("*.csv")}
-    assert demo.load(project) == [*days, date(2013, 1, 8)]
-    assert {p: p.stat().st_mtime_ns for p in demo.folder(project).rglob("*.csv")} == seen
+    days = [data.FIRST + timedelta(days=i) for i in range(data.FIRST_DAYS)]
+    assert data.load(project) == days
+    assert data.reveal_next(project) == date(2013, 1, 8)
+    seen = {p: p.stat().st_mtime_ns for p in data.folder(project).rglob("*.csv")}
+    assert data.load(project) == [*days, date(2013, 1, 8)]
+    assert {p: p.stat().st_mtime_ns for p in data.folder(project).rglob("*.csv")} == seen
 
 
 def test_a_day_has_its_departures_and_no_others(project: Path) -> None:
-    demo.reveal_next(project)
-    header, *lines = (demo.folder(project) / "flights/2013-01-01.csv").read_text().splitlines()
-    assert header.split(",") == demo.COLUMNS
+    data.reveal_next(project)
+    header, *lines = (data.folder(project) / "flights/2013-01-01.csv").read_text().splitlines()
+    assert header.split(",") == data.COLUMNS
     assert len(lines) == 842 and {line.split(",")[:3] == ["2013", "1", "1"] for line in lines} == {True}
 
 
 def test_after_the_years_last_day_there_is_no_next(project: Path) -> None:
-    flights = demo.folder(project) / "flights"
+    flights = data.folder(project) / "flights"
     flights.mkdir(parents=True)
     (flights / "2013-12-31.csv").write_text("")
-    assert demo.reveal_next(project) is None
+    assert data.reveal_next(project) is None
 
 
 def test_the_demos_models_and_push_functions_have_no_problem(project: Path) -> None:
-    demo.load(project)
+    data.load(project)
     checked, problems = check_project(project, secrets=secrets.from_environment({}))
     assert problems == [] and checked is not None and checked.warnings == ()
     assert {n: m.kind for n, m in checked.models.items() if m.sink} == {

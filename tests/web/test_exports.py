@@ -21,7 +21,7 @@ from ondatra_web.views import records as window
 from runtime.custody.masks import Masker
 from runtime.errors import ConfigError
 from runtime.model import Mask
-from runtime.records.records import Filter
+from runtime.records.query import Filter
 from tests.web.filled import a_run, a_sync, closing, person, put_records, record, workspace
 
 pytestmark = pytest.mark.django_db

@@ -14,8 +14,9 @@ from django.test.utils import CaptureQueriesContext
 
 from ondatra_web.models import ModelState, Run, Sync, Workspace
 from ondatra_web.runs import execution
-from runtime.pipeline import pipeline, plan
-from runtime.store.store import open_store
+from runtime.pipeline import fingerprint
+from runtime.pipeline import line as pipeline
+from runtime.store.base import open_store
 from tests.web.filled import workspace
 
 pytestmark = pytest.mark.django_db
@@ -49,7 +50,7 @@ def place(folder: Path, syncs: int) -> Workspace:
     walk = execution.prepare(made)
     for name, model in walk.project.models.items():
         translated = walk.project.translated[name]
-        ModelState.objects.create(workspace=made, name=name, kind=model.kind, table_version=3, fingerprint=plan.fingerprint(model, translated, {}), rows=1,
+        ModelState.objects.create(workspace=made, name=name, kind=model.kind, table_version=3, fingerprint=fingerprint.fingerprint(model, translated, {}), rows=1,
                                   columns=[[c.name, c.duckdb_type, c.spark_type] for c in translated.columns or ()])
     Sync.objects.filter(workspace=made).update(mark=3, source_rows=5, invalid_rows=1)
     execution.run_here(made, [], {})            # the long way: notes destination and columns

@@ -18,9 +18,9 @@ from ondatra_web.runs import outbox
 from ondatra_web.tracking import facts, records
 from runtime.custody.masks import Masker
 from runtime.model import Column, Mask, Model
-from runtime.records.records import Filter
-from runtime.store.store import FolderStore, open_store
-from runtime.tracking import tracking
+from runtime.records.query import Filter
+from runtime.store.base import FolderStore, open_store
+from runtime.tracking import files
 
 pytestmark = pytest.mark.django_db
 KEY = "ab" * 32
@@ -48,7 +48,7 @@ def sync(place):
 
 def info(run, masks=()):
     model = Model("sync.contacts", "c.sql", Path("c.sql"), "", 1, kind="merge", key=("id",), masks=tuple(masks))
-    return tracking.RunInfo(run.sync.workspace.organization_id, run.sync_id, run.pk, "merge", model, Masker(masks, KEY), COLUMNS)
+    return files.RunInfo(run.sync.workspace.organization_id, run.sync_id, run.pk, "merge", model, Masker(masks, KEY), COLUMNS)
 
 
 def make_run(sync, answers, masks=(), **fields):
@@ -56,10 +56,10 @@ def make_run(sync, answers, masks=(), **fields):
     run = Run.objects.create(sync=sync, store_url=records.settings.ONDATRA.tracking_url, **fields)
     n = len(answers)
     rows = [{"id": i, "email": f"p{i}@x", "__ondatra_rowid": i, "__ondatra_change_type": "insert"} for i in answers]
-    batch = tracking.RecordBatch(rows, [True] * n, [str(i) for i in answers], [a.kind for a in answers.values()], [1] * n, [1] * n,
+    batch = files.RecordBatch(rows, [True] * n, [str(i) for i in answers], [a.kind for a in answers.values()], [1] * n, [1] * n,
                                  [0] * n, [1] * n, "d", 1, {at: a.message for at, a in enumerate(answers.values()) if a.message})
     numbers = itertools.count()
-    outbox.record_files(run.pk, None, tracking.write(open_store(run.store_url), info(run, masks), batch, lambda _: next(numbers)))
+    outbox.record_files(run.pk, None, files.write(open_store(run.store_url), info(run, masks), batch, lambda _: next(numbers)))
     return run
 
 
@@ -80,7 +80,7 @@ def command(*args):
 def test_json_is_a_list_of_objects_with_the_columns_of_the_files(run):
     code, out, _ = command("records", run.pk, "--format", "json")
     rows = json.loads(out)
-    assert (code, list(rows[0])) == (0, tracking.SCHEMA.names)
+    assert (code, list(rows[0])) == (0, files.SCHEMA.names)
     assert [(r["identifier"], r["status"], r["status_message"]) for r in rows] == [
         ("1", "succeeded", None), ("2", "rejected", "bad address"), ("3", "succeeded", "cut")]
 
@@ -100,7 +100,7 @@ def test_a_table_shows_identifier_status_and_reason(run):
 
 def test_csv_has_the_files_columns_in_order(run):
     rows = list(csv.DictReader(io.StringIO(command("records", run.pk, "--format", "csv")[1])))
-    assert (list(rows[0]), [r["identifier"] for r in rows]) == (tracking.SCHEMA.names, ["1", "2", "3"])
+    assert (list(rows[0]), [r["identifier"] for r in rows]) == (files.SCHEMA.names, ["1", "2", "3"])
 
 
 def test_parquet_goes_to_a_file(run, tmp_path):
@@ -132,7 +132,7 @@ def test_a_run_whose_invalid_rows_did_not_change_shows_those_of_the_earlier_run(
 
     first, second = make_run(sync, {1: Answer()}, invalid=1), make_run(sync, {2: Answer()}, invalid=1)
     table = pa.table({"id": pa.array([None], pa.int64()), "email": ["a@x"], "__ondatra_key": pa.array([None], pa.string()), "__ondatra_status": ["NULL"]})
-    outbox.record_files(first.pk, None, tracking.write_invalid(open_store(first.store_url), info(first), table, lambda _: 0))
+    outbox.record_files(first.pk, None, files.write_invalid(open_store(first.store_url), info(first), table, lambda _: 0))
     assert [r["status"] for r in records.records_of(second).rows] == ["succeeded", "NULL"]
     assert records.count_of(second, Filter(status="invalid")) == 1
 
@@ -143,7 +143,7 @@ def test_planned_records_of_a_dry_run_are_shown_from_their_own_place(sync, place
     run = Run.objects.create(sync=sync, dry_run=True)
     chunk = pa.table({"__ondatra_record": [True], "__ondatra_key": ["1"]})
     row = {"id": 1, "email": "a@x", "__ondatra_rowid": 1, "__ondatra_change_type": "insert"}
-    tracking.write_planned(place / "dry_runs" / str(run.pk) / "planned.0.parquet", info(run), [row], chunk)
+    files.write_planned(place / "dry_runs" / str(run.pk) / "planned.0.parquet", info(run), [row], chunk)
     assert [(r["identifier"], r["status"]) for r in json.loads(command("records", run.pk, "--format", "json")[1])] == [("1", "planned")]
     assert sum(records.records.tally(records.files_of(run)).values()) == records.count_of(run, Filter(operation="upsert")) == 1
     assert not (place / "store").exists()

@@ -17,8 +17,8 @@ from django.conf import settings
 
 from ondatra_web.models import ModelState, Run, Workspace
 from ondatra_web.runs import execution
-from ondatra_web.runs.tables import TableLocks
-from runtime.lake.lake import path_of
+from ondatra_web.runs.lake_tables import TableLocks
+from runtime.lake.table import path_of
 from runtime.pipeline.crew import Builder, Crew
 from tests.web.filled import workspace
 
@@ -96,7 +96,7 @@ def test_a_table_that_another_process_writes_is_waited_for(project: Workspace) -
 
 
 def test_the_locks_of_tables_hold_in_postgresql(postgres_url: str, tmp_path: Path) -> None:
-    code = ("import django; django.setup(); from ondatra_web.runs.tables import TableLocks; a, b = TableLocks(1), TableLocks(1); "
+    code = ("import django; django.setup(); from ondatra_web.runs.lake_tables import TableLocks; a, b = TableLocks(1), TableLocks(1); "
             "print(a.take('m'), b.take('m'), b.take('n'), a.free('m'), b.take('m'), TableLocks(2).take('m'), b.close(), a.take('m'), a.take('n'))")
     env = {**os.environ, "DATABASE_URL": postgres_url, "ONDATRA_DATA_DIR": str(tmp_path), "DJANGO_SETTINGS_MODULE": "ondatra_web.settings"}
     done = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], env=env, capture_output=True, text=True, check=False)

@@ -15,9 +15,9 @@ from seaweed import BUCKET, S3Server
 from ondatra_web.clock import scheduling
 from ondatra_web.models import Destination, DestinationObject, Organization, RecordFile, Sync, SyncLog
 from ondatra_web.tracking import facts, sync_log
-from runtime.lake.lake import LakeTable
 from runtime.lake.spark import isolated
-from runtime.store.store import open_store
+from runtime.lake.table import LakeTable
+from runtime.store.base import open_store
 from runtime.tracking import sync_log as table
 from tests.web.filled import a_run, a_sync, closing, put_records, record, workspace
 

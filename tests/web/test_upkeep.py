@@ -13,7 +13,7 @@ from ondatra_web import actions, jobs
 from ondatra_web.clock import scheduling
 from ondatra_web.models import ModelState, Run, Sync, Workspace
 from ondatra_web.runs import execution
-from ondatra_web.runs.tables import place_of
+from ondatra_web.runs.lake_tables import place_of
 from runtime.lake import upkeep
 from tests.web.filled import workspace
 

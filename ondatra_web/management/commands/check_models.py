@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from ondatra_web import projects
 from runtime.errors import ConfigError
 from runtime.lake import spark
-from runtime.sources.analyse import WithSpark
+from runtime.sources.columns import WithSpark
 
 
 class Command(BaseCommand):

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from ondatra_web import projects
-from ondatra_web.demo import demo
+from ondatra_web.demo import data
 from runtime.errors import ConfigError
 
 
@@ -25,11 +25,11 @@ class Command(BaseCommand):
             self.stderr.write(str(error))
             raise SystemExit(2) from None
         if options["what"] == "load":
-            days = demo.load(project)
-            self.stdout.write(f"{len(days)} days of flights, {days[0]} to {days[-1]}, in {demo.folder(project)}")
+            days = data.load(project)
+            self.stdout.write(f"{len(days)} days of flights, {days[0]} to {days[-1]}, in {data.folder(project)}")
             return
-        day = demo.reveal_next(project)
+        day = data.reveal_next(project)
         if day is None:
-            self.stdout.write(f"the year is over: {demo.LAST} is revealed already; remove {demo.folder(project) / 'flights'} to begin anew")
+            self.stdout.write(f"the year is over: {data.LAST} is revealed already; remove {data.folder(project) / 'flights'} to begin anew")
             raise SystemExit(1)
         self.stdout.write(f"revealed {day}; `python manage.py run` sends what it changed")

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from ondatra_web.demo import demo_destination
+from ondatra_web.demo import destination
 
 
 class Command(BaseCommand):
@@ -18,7 +18,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            server = demo_destination.serve(options["host"], options["port"])
+            server = destination.serve(options["host"], options["port"])
         except OSError as error:
             self.stderr.write(f"port {options['port']} cannot be used ({error.strerror}): give another with --port")
             raise SystemExit(1) from None

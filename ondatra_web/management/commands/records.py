@@ -14,8 +14,8 @@ from ondatra_web.management.commands._runs import RunCommand
 from ondatra_web.models import Run
 from ondatra_web.tracking import records as web_records
 from runtime.errors import ConfigError, StoreError
-from runtime.records import exports, records
-from runtime.records.records import FileRef, Filter
+from runtime.records import exports, query
+from runtime.records.query import FileRef, Filter
 
 MOST_TABLE_ROWS = 1_000
 TELL_SECONDS = 5
@@ -26,7 +26,7 @@ class Command(RunCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("--status", metavar="S", help=f"one of {', '.join(records.STATUSES)}")
+        parser.add_argument("--status", metavar="S", help=f"one of {', '.join(query.STATUSES)}")
         parser.add_argument("--message-like", metavar="M", help="a part of the message, or a pattern with %%")
         parser.add_argument("--identifier", metavar="I", help="the key as the records show it, or the plain one where it is masked")
         parser.add_argument("--format", choices=["table", *exports.FORMATS], default="table")
@@ -84,12 +84,12 @@ class Command(RunCommand):
         return tell
 
     def _table(self, files: Sequence[FileRef], chosen: Filter, output: str | None) -> None:
-        page = records.page(files, chosen, limit=MOST_TABLE_ROWS)
+        page = query.page(files, chosen, limit=MOST_TABLE_ROWS)
         lines = [f"{'identifier':<28} {'status':<10} {'operation':<9} reason"]
         lines += [f"{_short(row['identifier'], 28):<28} {_short(row['status'], 10):<10} {_short(row['operation'], 9):<9} {_short(row['status_message'], 200)}"
                   for row in page.rows]
         if page.next:
-            lines.append(f"… the first {MOST_TABLE_ROWS:,} of {records.count(files, chosen):,}; --format csv, json or parquet gives all")
+            lines.append(f"… the first {MOST_TABLE_ROWS:,} of {query.count(files, chosen):,}; --format csv, json or parquet gives all")
         text = "\n".join(line.rstrip() for line in lines) + "\n"
         if output:
             Path(output).write_text(text, encoding="utf-8")

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from runtime.kinds.base import Job
+from runtime.kinds.build import Job
 from runtime.kinds.built import Feed
 from runtime.kinds.sieve.aside import aside
+from runtime.kinds.sieve.find import Found
 from runtime.kinds.sieve.opened import FILE, PLACE
-from runtime.kinds.sieve.sieve import Found
-from runtime.lake.lake import KEY, ROWID, quoted
 from runtime.lake.spark import activate
+from runtime.lake.table import KEY, ROWID, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from runtime.kinds.base import Job
-from runtime.lake.lake import H2
+from runtime.kinds.build import Job
+from runtime.lake.table import H2
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from runtime.kinds.base import Job
-from runtime.lake.lake import H1, H2
+from runtime.kinds.build import Job
+from runtime.lake.table import H1, H2
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -4,8 +4,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from runtime.kinds.base import Job
-from runtime.lake.lake import ROWID, quoted
+from runtime.kinds.build import Job
+from runtime.lake.table import ROWID, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

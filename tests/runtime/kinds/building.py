@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from runtime import kinds
 from runtime.lake import effort
-from runtime.lake.lake import H1, LakeTable, quoted
+from runtime.lake.table import H1, LakeTable, quoted
 from runtime.model import MaxDeletes, Model, Sink
 
 
@@ -34,7 +34,7 @@ class Built:
     def build(self, *rows: Sequence[Any], schema: str = "id INT, n STRING", sql: str | None = None, **options: Any) -> kinds.Built:
         source = self.spark.sql(sql or _values(rows, schema))
         ordered = bool(options.pop("ordered", False))
-        self.last = kinds.build(self.spark, self.model, self.table, source, run_id=7, options=kinds.BuildOptions(**options),
+        self.last = kinds.build_model(self.spark, self.model, self.table, source, run_id=7, options=kinds.BuildOptions(**options),
                                 delivered_rows=self.delivered, ordered=ordered)
         self.delivered = self.last.source - self.last.invalid_rows
         return self.last

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from building import Built
 
-from runtime.kinds.base import Job
+from runtime.kinds.build import Job
 
 KINDS = ["table", "append", "merge", "tracked", "scd2", "partition"]
 

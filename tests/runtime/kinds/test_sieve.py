@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from building import Built
 
-from runtime.kinds import base, merge
+from runtime.kinds import build, merge
 from runtime.kinds.sieve import commit, filters
 from runtime.lake import effort
-from runtime.lake.lake import H1
-from runtime.staging.staging import StageRequest, read_chunk, stage
+from runtime.lake.table import H1
+from runtime.staging.stage import StageRequest, read_chunk, stage
 
 ROWS = [(i, f"n{i}") for i in range(40)]
 
@@ -155,10 +155,10 @@ def test_a_change_that_slips_through_one_filter_does_not_slip_through_the_next(t
 
 
 def test_a_source_whose_first_rows_are_the_same_is_looked_through_before_anything_else(table: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "FIRST", 5)
+    monkeypatch.setattr(build, "FIRST", 5)
     looked: list[str] = []
-    unchanged = base.Job.unchanged
-    monkeypatch.setattr(base.Job, "unchanged", lambda job: (looked.append("digest"), unchanged(job))[1])
+    unchanged = build.Job.unchanged
+    monkeypatch.setattr(build.Job, "unchanged", lambda job: (looked.append("digest"), unchanged(job))[1])
     assert table.way((0, "a"), *ROWS[1:]) == "write" and looked == []
     assert table.way((0, "a"), *ROWS[1:]) == "" and looked == ["digest"]
     assert table.way((0, "a"), *ROWS[1:-1], (39, "z")) == "write" and looked == ["digest"] * 2      # it differs, but later

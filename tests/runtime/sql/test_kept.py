@@ -10,7 +10,7 @@ from runtime.config import from_env
 from runtime.custody import secrets
 from runtime.errors import Problem
 from runtime.model import Column
-from runtime.project.project import Project, check_project
+from runtime.project.check import Project, check_project
 from runtime.sql import kept, references, spark_dialect, translation
 from runtime.sql.places import Place
 

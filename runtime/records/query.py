@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 from runtime.errors import ConfigError, StoreError
 from runtime.records import duck
 from runtime.records.duck import quoted
-from runtime.store.store import Store
+from runtime.store.base import Store
 from runtime.tracking import messages
-from runtime.tracking.tracking import SCHEMA
+from runtime.tracking.files import SCHEMA
 
 NAMES = tuple(SCHEMA.names)
 #: What a person may call a status -> the words in the files.

@@ -15,14 +15,14 @@ from runtime.custody.redact import Redactor
 from runtime.errors import Cancelled, Problem, ProjectError
 from runtime.model import Column
 from runtime.push import api_dict, culprit, starlark
-from runtime.push.answer_check import Outcome, check_atomic, check_statuses
 from runtime.push.api_dict import Api
 from runtime.push.builtins import FUNCTIONS, Session
 from runtime.push.finite import finite
 from runtime.push.http.auth import Authorizer, SecretSource
-from runtime.push.http.http import POOL, ApiCall, Calls, Requester, Transport, TransportError
-from runtime.push.http.limits import Limiter
+from runtime.push.http.rate_limits import Limiter
+from runtime.push.http.requester import POOL, ApiCall, Calls, Requester, Transport, TransportError
 from runtime.push.starlark import Loader, Module, StarlarkFailure, Watch
+from runtime.push.statuses import Outcome, check_atomic, check_statuses
 
 __all__ = ["ApiCall", "CallContext", "CallResult", "FinalizeResult", "Outcome", "PollResult", "PushCall", "PushFunction", "check_push", "load_push"]
 #: How often a call may ask whether its run was cancelled; that is a look at the database.

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from runtime.errors import HistoryGone
 from runtime.lake import effort
 from runtime.model import Column, Model
-from runtime.staging import changes, chunk_files, states
+from runtime.staging import changes, states
+from runtime.staging import chunks as chunk_files
 from runtime.staging.changes import Shape
-from runtime.staging.chunk_files import CARRIED, CHANGE_TYPE, CHANGES, KEY, RECORD, ROWID, WAITS, Folded, WaitingChunk, fold, read_chunk, read_column, units
+from runtime.staging.chunks import CARRIED, CHANGE_TYPE, CHANGES, KEY, RECORD, ROWID, WAITS, Folded, WaitingChunk, fold, read_chunk, read_column, units
 from runtime.staging.layout import ONE_TASK, spark_path, write, write_plain
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from runtime.errors import Cancelled, OndatraError
 from runtime.push.api_dict import Api
 from runtime.push.http.auth import Authorizer
 from runtime.push.http.client import POOL, Answer, Transport, TransportError
-from runtime.push.http.limits import Limiter, wait
+from runtime.push.http.rate_limits import Limiter, wait
 
 __all__ = ["POOL", "Answer", "ApiCall", "Calls", "Request", "Requester", "Transport", "TransportError", "join_url", "retry_after", "same_host"]
 TEMPORARY = frozenset({429, 500, 502, 503, 504})

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from runtime.errors import HeldError
-from runtime.kinds.base import Counts, Job
+from runtime.kinds.build import Counts, Job
 from runtime.model import MaxDeletes
 
 DEFAULT = MaxDeletes(50, percent=True)

@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 
 from runtime.custody.masks import Masker, Scrubber
 from runtime.errors import StoreError
-from runtime.store.store import AlreadyThere, Store
+from runtime.store.base import AlreadyThere, Store
 
 if TYPE_CHECKING:
-    from runtime.push.http.http import ApiCall
-    from runtime.tracking.tracking import RunInfo
+    from runtime.push.http.requester import ApiCall
+    from runtime.tracking.files import RunInfo
 
 #: Bodies are cut to this many bytes.
 LONGEST_BODY = 64 * 1024

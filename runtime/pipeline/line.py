@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Protocol
 
 from runtime.errors import BuildError, Cancelled, HeldError, LeaseLost, said_by_spark
 from runtime.model import Model
-from runtime.pipeline import plan
+from runtime.pipeline import fingerprint
 from runtime.pipeline.building import Building, Lake, Remembered, Result, SyncWork
 from runtime.pipeline.crew import Crew, Said
-from runtime.project.project import Project
-from runtime.supervise import LOOK_EVERY, watching
+from runtime.project.check import Project
+from runtime.threads import LOOK_EVERY, watching
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from runtime.staging.staging import Staged
+    from runtime.staging.stage import Staged
 
 __all__ = ["Ledger", "Line", "Remembered", "Result", "SyncWork"]
 
@@ -136,7 +136,7 @@ class Line:
                              sql=self.project.translated[model.name].spark_sql, inputs=self.project.inputs[model.name])
 
     def _print(self, model: Model) -> str:
-        return plan.fingerprint(model, self.project.translated[model.name], {i: self.results[i].version for i in self.project.inputs[model.name]})
+        return fingerprint.fingerprint(model, self.project.translated[model.name], {i: self.results[i].version for i in self.project.inputs[model.name]})
 
     def _sync(self, model: Model) -> None:
         work = self.ledger.begin(model)

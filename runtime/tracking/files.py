@@ -23,21 +23,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from runtime.errors import StoreError
-from runtime.store.store import AlreadyThere, Store
-from runtime.tracking import messages, record_rows
-from runtime.tracking.record_rows import (
-    MOMENT,
-    OPERATIONS,
-    SCHEMA,
-    STATUSES,
-    Places,
-    RecordBatch,
-    RunInfo,
-    invalid_table,
-    planned_table,
-    record_table,
-    with_columns,
-)
+from runtime.store.base import AlreadyThere, Store
+from runtime.tracking import messages
+from runtime.tracking import rows as record_rows
+from runtime.tracking.rows import MOMENT, OPERATIONS, SCHEMA, STATUSES, Places, RecordBatch, RunInfo, invalid_table, planned_table, record_table, with_columns
 
 __all__ = ["MOMENT", "OPERATIONS", "SCHEMA", "STATUSES", "MessageGroup", "Places", "RecordBatch", "RunInfo", "WrittenFile", "metadata", "record_table",
            "with_columns", "write", "write_invalid", "write_metadata", "write_planned"]

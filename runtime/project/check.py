@@ -12,7 +12,7 @@ from runtime.custody.secrets import Secrets
 from runtime.errors import BuildError, ConfigError, Problem, ProjectError
 from runtime.model import Column, Model
 from runtime.project import dag, directives
-from runtime.push.push import check_push
+from runtime.push.function import check_push
 from runtime.sources import connections
 from runtime.sources.connections import Connection
 from runtime.sql import SqlProblems, TableRef, Translated, read_ahead, references, remembering, translate, translate_ahead

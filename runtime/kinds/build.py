@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from runtime.kinds import keys
 from runtime.kinds.built import BuildOptions, Built, Feed
 from runtime.lake import effort
-from runtime.lake.content import HASHING, with_hashes
-from runtime.lake.lake import H1, H2, HASH, KEY, PARTITION, ROWID, LakeTable, ddl, quoted
+from runtime.lake.hashes import HASHING, with_hashes
+from runtime.lake.table import H1, H2, HASH, KEY, PARTITION, ROWID, LakeTable, ddl, quoted
 from runtime.model import Model
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from runtime.kinds.base import Counts, Job, broadcast, digest_of, numbers, row_digests
+from runtime.kinds.build import Counts, Job, broadcast, digest_of, numbers, row_digests
 from runtime.kinds.sieve import filters
 from runtime.kinds.sieve.aside import aside
 from runtime.kinds.sieve.counted import counted
 from runtime.kinds.sieve.opened import Opened, opened
 from runtime.lake import effort
-from runtime.lake.lake import H1, H2, KEY, ROWID
+from runtime.lake.table import H1, H2, KEY, ROWID
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from runtime.errors import said_by_spark
-from runtime.lake.lake import quoted
+from runtime.lake.table import quoted
 from runtime.model import Column
 from runtime.sources.connections import Connection
-from runtime.sources.outside import open_table
+from runtime.sources.tables import open_table
 from runtime.sql import SqlProblems, Translated
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from runtime.lake.lake import H1, H2, quoted
+from runtime.lake.table import H1, H2, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -9,7 +9,7 @@ from importlib.metadata import version
 import orjson
 
 from runtime.model import Model
-from runtime.sources import sources
+from runtime.sources import files as sources
 from runtime.sql import Translated
 
 #: Asked once: finding a package's version means reading its files.

@@ -9,7 +9,7 @@ from django.db import transaction
 
 from ondatra_web.models import RateLimitHit, Workspace
 from runtime.errors import Cancelled
-from runtime.push.http.limits import Limiter, RedisLimiter
+from runtime.push.http.rate_limits import Limiter, RedisLimiter
 
 #: Until when a budget rests, and when it was told to.
 PAUSE, ASKED = "pause:", "paused:"
@@ -24,7 +24,7 @@ def limiter(workspace: Workspace) -> Limiter:
 
 
 class DatabaseLimiter:
-    """runtime.push.http.limits.Limiter as rows: one a request within the window, and one that says until when to pause."""
+    """runtime.push.http.rate_limits.Limiter as rows: one a request within the window, and one that says until when to pause."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
