@@ -1,5 +1,6 @@
 #!/usr/bin/env python
 """Ondatra's command line: `python manage.py COMMAND`."""
+
 import gc
 import os
 import select
@@ -9,7 +10,8 @@ from runtime import config
 
 #: What a shell shows of programs that end because nobody reads them: 128 + SIGPIPE.
 READER_GONE = 141
-#: Objects made since the last look for cycles before the next one: 700, Python's own, are made by each parsed statement.
+#: Objects made since the last look for cycles before the next one: 700, Python's own, are made by each parsed
+#: statement.
 CYCLES = 50_000
 
 
@@ -23,7 +25,10 @@ def main() -> None:
     except OSError:
         writable = False
     if not writable:
-        print(f"the data folder {folder} cannot be written: make it writable or set ONDATRA_DATA_DIR to one that is", file=sys.stderr)
+        print(
+            f"the data folder {folder} cannot be written: make it writable or set ONDATRA_DATA_DIR to one that is",
+            file=sys.stderr,
+        )
         sys.exit(2)
     from django.core.management import execute_from_command_line
     from django.db.utils import OperationalError
@@ -37,8 +42,11 @@ def main() -> None:
         if not _is_unread():
             raise
         sys.exit(READER_GONE)
-    except OperationalError as error:           # raised only after the waits that the settings allow
-        sys.exit(f"the database cannot be used: {str(error).strip().splitlines()[0]}. {_way_out(str(error))} What was not sent stays due.")
+    except OperationalError as error:  # raised only after the waits that the settings allow
+        sys.exit(
+            f"the database cannot be used: {str(error).strip().splitlines()[0]}. {_way_out(str(error))} What was not "
+            f"sent stays due."
+        )
 
 
 def _is_unread() -> bool:
@@ -58,7 +66,10 @@ def _way_out(said: str) -> str:
         return "Run `python manage.py migrate` (bin/up does)."
     place = settings.DATABASES["default"]
     if "locked" in said:
-        return f"Another process has held {place['NAME']} for {place['OPTIONS']['timeout']} s: end it, or set DATABASE_URL to a PostgreSQL server."
+        return (
+            f"Another process has held {place['NAME']} for {place['OPTIONS']['timeout']} s: end it, or set "
+            f"DATABASE_URL to a PostgreSQL server."
+        )
     return f"See that {place.get('HOST') or place['NAME']} is there and DATABASE_URL is right."
 
 
@@ -66,5 +77,5 @@ if __name__ == "__main__":
     try:
         main()
     finally:
-        gc.disable()                            # the system frees everything at once; to look it through first took 80 ms of a check
+        gc.disable()  # the system frees everything at once; to look it through first took 80 ms of a check
         gc.freeze()

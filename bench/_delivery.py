@@ -1,4 +1,5 @@
 """What the benches of delivery share: a fast server in a process of its own, a project with one sync, a staged run."""
+
 from __future__ import annotations
 
 import os
@@ -55,7 +56,8 @@ asyncio.run(main())
 """
 MODEL = """-- @kind: append
 -- @sink: out
-SELECT i AS id, 'name ' || i AS name, 'p' || i || '@example.com' AS email, i / 7 AS score, i % 2 = 0 AS active FROM read_parquet('rows.parquet')
+SELECT i AS id, 'name ' || i AS name, 'p' || i || '@example.com' AS email, i / 7 AS score, i % 2 = 0 AS active
+FROM read_parquet('rows.parquet')
 """
 
 
@@ -80,7 +82,9 @@ def project(folder: Path, rows: int, url: str, push: str, *, slug: str = "bench"
         (folder / slug / name).mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.table({"i": pa.array(range(rows), pa.int64())}), folder / slug / "rows.parquet")
     (folder / slug / "models/sync/out.sql").write_text(MODEL)
-    (folder / slug / "lib/out.star").write_text(f"API = {({'base_url': url, 'api_calls': 'failures', 'push': settings})!r}\n{push}")
+    (folder / slug / "lib/out.star").write_text(
+        f"API = { ({'base_url': url, 'api_calls': 'failures', 'push': settings})!r}\n{push}"
+    )
     workspace(folder / slug, slug)
 
 
@@ -116,6 +120,7 @@ def bare_client() -> Callable[[str, bytes], tuple[int, bytes]]:
         curl.setopt(pycurl.WRITEFUNCTION, answer.write)
         curl.perform()
         return curl.getinfo(pycurl.RESPONSE_CODE), answer.getvalue()
+
     return post
 
 

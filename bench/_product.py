@@ -1,4 +1,5 @@
 """What benchmarks of the whole product share: an install in a folder of its own, and a workspace for a project."""
+
 from __future__ import annotations
 
 import os

@@ -1,9 +1,10 @@
 """Requests per second of delivery that makes one request a row. Usage: python bench/api.py [--rows 20000]
 
 First against the bare HTTP client in a loop over ready dicts; then with answers that take 50 ms and 16 calls at a time,
-against what such a server can give (16 / 0.05 s = 320 a second). A small delivery comes before: a worker lives long, and the first one of a process
-loads what the others find loaded, 0.1 s.
+against what such a server can give (16 / 0.05 s = 320 a second). A small delivery comes before: a worker lives long,
+and the first one of a process loads what the others find loaded, 0.1 s.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -20,7 +21,8 @@ def push(rows):
     statuses = {}
     for r in rows:
         resp = http.post("/contacts", json={k: v for k, v in r.items() if not k.startswith("_")})
-        statuses[str(r["__ondatra_rowid"]) + ":" + r["__ondatra_change_type"]] = "ok" if resp.ok else "error: " + resp.text
+        key = str(r["__ondatra_rowid"]) + ":" + r["__ondatra_change_type"]
+        statuses[key] = "ok" if resp.ok else "error: " + resp.text
     return statuses
 """
 SLOW, AT_ONCE = 0.05, 16
@@ -49,6 +51,7 @@ def own_client() -> Client:
     def post(url: str, body: bytes) -> tuple[int, bytes]:
         answer = POOL.send("POST", url, headers, body, 30)
         return answer.status, answer.body
+
     return post
 
 

@@ -1,10 +1,12 @@
-"""One long delivery whose push workers are killed at random moments and started again. Usage: python bench/chaos.py [--kills 200] [--seed 1]
+"""One long delivery whose push workers are killed at random moments and started again. Usage: python bench/chaos.py
+[--kills 200] [--seed 1]
 
 Real processes, SIGKILL, a seed for the moments. Prints rows lost (must be 0) and rows sent twice, each explained by its
-kill: its call was out when the worker died, or had been answered less than 200 ms before (the longest that an answer may
-stay unrecorded). finalize() is called once, and once more for each kill of a worker that was calling it. Whatever else was
-done twice is printed as unexplained and fails.
+kill: its call was out when the worker died, or had been answered less than 200 ms before (the longest that an answer
+may stay unrecorded). finalize() is called once, and once more for each kill of a worker that was calling it. Whatever
+else was done twice is printed as unexplained and fails.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -46,16 +48,18 @@ SELECT CAST(i AS INTEGER) AS id FROM range({rows}) t(i)
 
 @dataclass
 class Call:
-    """One request of push() or finalize(): which worker made it, when it came, when it was answered (seconds of one clock)."""
+    """One request of push() or finalize(): which worker made it, when it came, when it was answered (seconds of one
+    clock)."""
 
     worker: str
-    ids: list[int]                              # of finalize() its numbers
+    ids: list[int]  # of finalize() its numbers
     came: float
     answered: float = float("inf")
 
 
 class Destination:
-    """Takes rows, 10 ms a call, and remembers who sent what and when. It slows down so that the delivery lasts as long as the kills."""
+    """Takes rows, 10 ms a call, and remembers who sent what and when. It slows down so that the delivery lasts as long
+    as the kills."""
 
     def __init__(self, rows: int) -> None:
         self.rows, self.progress = rows, 0.0
@@ -78,13 +82,18 @@ class Destination:
                 (outer.calls if pushed else outer.finalized).append(call)
                 outer.taken += len(ids) * pushed
                 time.sleep(0.01)
-                while pushed and outer.progress < 1 and outer.taken > outer.rows * (outer.progress + 0.02) and time.monotonic() < call.came + 0.5:
+                while (
+                    pushed
+                    and outer.progress < 1
+                    and outer.taken > outer.rows * (outer.progress + 0.02)
+                    and time.monotonic() < call.came + 0.5
+                ):
                     time.sleep(0.02)
                 try:
                     self.send_response(200)
                     self.send_header("Content-Length", "2")
                     self.end_headers()
-                    call.answered = time.monotonic()        # before it can arrive: never later than the worker knows it
+                    call.answered = time.monotonic()  # before it can arrive: never later than the worker knows it
                     self.wfile.write(b"{}")
                 except OSError:
                     call.answered = float("inf")
@@ -121,7 +130,7 @@ class Report:
     lost: int = 0
     in_flight: int = 0
     just_answered: int = 0
-    finalized: list[list[int]] = field(default_factory=list)        # what each call of finalize() was told
+    finalized: list[list[int]] = field(default_factory=list)  # what each call of finalize() was told
     unexplained: list[str] = field(default_factory=list)
 
     @property
@@ -130,15 +139,15 @@ class Report:
 
 
 def explain(destination: Destination, deaths: Mapping[str, float], unrecorded: float = UNRECORDED) -> Report:
-    """Compares what came with what should have come; `deaths` says when each killed worker was killed, `unrecorded` for how many seconds
-    an answer may stay so."""
+    """Compares what came with what should have come; `deaths` says when each killed worker was killed, `unrecorded` for
+    how many seconds an answer may stay so."""
     report, of_row = Report(len(deaths)), defaultdict(list)
     for call in destination.calls:
         for row in call.ids:
             of_row[row].append(call)
     report.lost = destination.rows - len(of_row)
     for row, calls in of_row.items():
-        for call in sorted(calls, key=lambda c: c.came)[:-1]:       # each sending but the last had to be repeated
+        for call in sorted(calls, key=lambda c: c.came)[:-1]:  # each sending but the last had to be repeated
             died = deaths.get(call.worker)
             if died is not None and call.answered > died:
                 report.in_flight += 1
@@ -155,12 +164,23 @@ def explain(destination: Destination, deaths: Mapping[str, float], unrecorded: f
 
 
 def _not_why(call: Call, died: float | None) -> str:
-    return f"by {call.worker}" + (f", answered {died - call.answered:.3f} s before its death" if died else ", which was not killed")
+    return f"by {call.worker}" + (
+        f", answered {died - call.answered:.3f} s before its death" if died else ", which was not killed"
+    )
 
 
-def chaos(destination: Destination, run_id: int, kills: int, seed: int, *, workers: int = WORKERS, patience: float = 600,
-          unrecorded: float = UNRECORDED) -> Report:
-    """Starts workers on a staged run, kills them until there were so many kills, lets the rest be delivered. Django must be set up."""
+def chaos(
+    destination: Destination,
+    run_id: int,
+    kills: int,
+    seed: int,
+    *,
+    workers: int = WORKERS,
+    patience: float = 600,
+    unrecorded: float = UNRECORDED,
+) -> Report:
+    """Starts workers on a staged run, kills them until there were so many kills, lets the rest be delivered. Django
+    must be set up."""
     from ondatra_web.models import Run
 
     chance, number = random.Random(seed), 0
@@ -172,9 +192,14 @@ def chaos(destination: Destination, run_id: int, kills: int, seed: int, *, worke
     def start() -> None:
         nonlocal number
         number += 1
-        name = f"worker-{number}"               # env.get() makes it a secret: a bare number would be hidden in what is printed
-        running[name] = subprocess.Popen([sys.executable, str(ROOT / "bench/chaos.py"), "--worker", str(run_id)], cwd=ROOT,
-                                         env={**os.environ, "CHAOS_WORKER": name}, stdin=subprocess.DEVNULL, start_new_session=True)
+        name = f"worker-{number}"  # env.get() makes it a secret: a bare number would be hidden in what is printed
+        running[name] = subprocess.Popen(
+            [sys.executable, str(ROOT / "bench/chaos.py"), "--worker", str(run_id)],
+            cwd=ROOT,
+            env={**os.environ, "CHAOS_WORKER": name},
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         began[name] = time.monotonic()
 
     def ended() -> bool:
@@ -229,8 +254,14 @@ def records(run_id: int) -> tuple[int, int]:
 
     from ondatra_web.models import RecordFile
 
-    files = [url.removeprefix("file://") for url in RecordFile.objects.filter(run_id=run_id).values_list("url", flat=True)]
-    found = duckdb.connect().execute("SELECT count(*), count(DISTINCT row_id) FROM read_parquet(?) WHERE status = 'succeeded'", [files]).fetchone()
+    files = [
+        url.removeprefix("file://") for url in RecordFile.objects.filter(run_id=run_id).values_list("url", flat=True)
+    ]
+    found = (
+        duckdb.connect()
+        .execute("SELECT count(*), count(DISTINCT row_id) FROM read_parquet(?) WHERE status = 'succeeded'", [files])
+        .fetchone()
+    )
     assert found
     return int(found[0]), int(found[1])
 
@@ -278,13 +309,21 @@ def main() -> None:
     destination.close()
     run = Run.objects.get(pk=run_id)
     written = records(run_id)
-    print(f"run: {run.status}, {run.succeeded:,} of {told.rows:,} rows succeeded, {written[0]:,} records of {written[1]:,} rows, "
-          f"{time.monotonic() - began:.0f} s")
-    print(f"rows sent twice: {report.twice:,}: {report.in_flight:,} in calls that were out at a kill, "
-          f"{report.just_answered:,} answered in the {UNRECORDED * 1000:g} ms before it, {len(report.unexplained):,} unexplained {report.unexplained[:5]}")
+    print(
+        f"run: {run.status}, {run.succeeded:,} of {told.rows:,} rows succeeded, {written[0]:,} records of "
+        f"{written[1]:,} rows, "
+        f"{time.monotonic() - began:.0f} s"
+    )
+    print(
+        f"rows sent twice: {report.twice:,}: {report.in_flight:,} in calls that were out at a kill, "
+        f"{report.just_answered:,} answered in the {UNRECORDED * 1000:g} ms before it, {len(report.unexplained):,} "
+        f"unexplained {report.unexplained[:5]}"
+    )
     print(f"calls of finalize(): {len(report.finalized)}, the last with {report.finalized[-1:]}")
     print(f"chaos: {report.kills} kills (seed {told.seed}), {report.lost} rows lost, {report.twice:,} sent twice")
-    good = run.status == "completed" and written == (told.rows, told.rows) and not report.lost and not report.unexplained
+    good = (
+        run.status == "completed" and written == (told.rows, told.rows) and not report.lost and not report.unexplained
+    )
     good = good and {tuple(numbers) for numbers in report.finalized} == {(told.rows, 0)}
     raise SystemExit(0 if good else 1)
 

@@ -1,13 +1,16 @@
-"""Rows per second of delivery (chunk in, records written) in batches. Usage: python bench/deliver.py [--rows 100000] [--batch 1000]
+"""Rows per second of delivery (chunk in, records written) in batches. Usage: python bench/deliver.py [--rows 100000]
+[--batch 1000]
 
-The default compares one process with a bare loop: both call the seed's batch function over the same rows, server and HTTP
-client; the bare loop hands it ready dicts and writes nothing down, ours reads chunk files, records every answer in the
-database and writes the record files. `--workers N` compares N push workers (processes) with one and shows their memory;
-`--delay 0.05` lets the server wait before each answer, so that it does not compete with them for the processor.
+The default compares one process with a bare loop: both call the seed's batch function over the same rows, server and
+HTTP client; the bare loop hands it ready dicts and writes nothing down, ours reads chunk files, records every answer in
+the database and writes the record files. `--workers N` compares N push workers (processes) with one and shows their
+memory; `--delay 0.05` lets the server wait before each answer, so that it does not compete with them for the processor.
 `--against dlt` compares with dlt's custom destination on the same rows and server, in a virtual environment of its own.
-`--against unrecorded` says what records cost: deliveries of one staged run by turns with them and without (nothing put into JSON, no file, no row
-that names one; answers are committed all the same), `--store s3` with files in a bucket of a real S3 server instead of a folder.
+`--against unrecorded` says what records cost: deliveries of one staged run by turns with them and without (nothing put
+into JSON, no file, no row that names one; answers are committed all the same), `--store s3` with files in a bucket of a
+real S3 server instead of a folder.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -39,7 +42,8 @@ import dlt, orjson, pyarrow.parquet as pq, requests
 path, url, batch = sys.argv[1], sys.argv[2], int(sys.argv[3])
 session = requests.Session()
 
-@dlt.destination(batch_size=batch, loader_file_format="typed-jsonl", skip_dlt_columns_and_tables=True, naming_convention="direct")
+@dlt.destination(batch_size=batch, loader_file_format="typed-jsonl",
+                 skip_dlt_columns_and_tables=True, naming_convention="direct")
 def api(items, table):
     answer = session.post(url + "/api/batch", data=orjson.dumps(items), headers={"Content-Type": "application/json"})
     answer.raise_for_status()
@@ -83,22 +87,39 @@ def bare(url: str, rows: int, batch: int) -> float:
 
     def post(path: str, json: Any = None) -> dict[str, Any]:
         status, body = send(url + path, orjson.dumps(json))
-        return {"ok": status < 300, "status_code": status, "text": body.decode(), "json": orjson.loads(body), "headers": {}}
+        return {
+            "ok": status < 300,
+            "status_code": status,
+            "text": body.decode(),
+            "json": orjson.loads(body),
+            "headers": {},
+        }
 
-    dialect, built_ins, module = sl.Dialect.extended(), sl.Globals.extended_by([sl.LibraryExtension.StructType]), sl.Module()
+    dialect, built_ins, module = (
+        sl.Dialect.extended(),
+        sl.Globals.extended_by([sl.LibraryExtension.StructType]),
+        sl.Module(),
+    )
     module.add_callable("_post", post)
-    sl.eval(module, sl.parse("http", "def _p(url, json=None): return struct(**_post(url, json))\nhttp = struct(post=_p)\n", dialect), built_ins)
+    sl.eval(
+        module,
+        sl.parse(
+            "http", "def _p(url, json=None): return struct(**_post(url, json))\nhttp = struct(post=_p)\n", dialect
+        ),
+        built_ins,
+    )
     sl.eval(module, sl.parse("batch", PUSH, dialect), built_ins)
     frozen = module.freeze()
     given = staged_rows()
     assert len(given) == rows, len(given)
     began = time.perf_counter()
     for start in range(0, rows, batch):
-        frozen.call("push", given[start:start + batch])
+        frozen.call("push", given[start : start + batch])
     return rows / (time.perf_counter() - began)
 
 
 # what records cost
+
 
 def unrecorded(rows: int, pairs: int) -> tuple[float, float]:
     """Rows per second with and without records: medians of deliveries of the same staged run, by turns."""
@@ -109,15 +130,21 @@ def unrecorded(rows: int, pairs: int) -> tuple[float, float]:
     walk, run = staged()
     took: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
     for i in as_staged(2 * pairs):
-        recorded = i % 4 in (0, 3)              # what the machine does meanwhile meets both alike
-        nothing: Any = contextlib.nullcontext() if recorded else mock.patch.multiple(deliver, _batch_types=lambda *_: (), _write_records=lambda *_: ())
+        recorded = i % 4 in (0, 3)  # what the machine does meanwhile meets both alike
+        nothing: Any = (
+            contextlib.nullcontext()
+            if recorded
+            else mock.patch.multiple(deliver, _batch_types=lambda *_: (), _write_records=lambda *_: ())
+        )
         with nothing:
             took[recorded].append(delivered(walk, run, rows))
     for i, what in enumerate(("time", "processor time")):
         pairs_of = [(whole[i], bare[i]) for whole, bare in zip(took[True], took[False])]
         print(f"{what} with / without: {', '.join(f'{whole:.2f} / {bare:.2f} s' for whole, bare in pairs_of)}")
-        print(f"records: {median(1 - bare / whole for whole, bare in pairs_of):.1%} of the delivery's {what}, "
-              f"{median(whole - bare for whole, bare in pairs_of) / rows * 1e6:.2f} µs a row (medians of the pairs)")
+        print(
+            f"records: {median(1 - bare / whole for whole, bare in pairs_of):.1%} of the delivery's {what}, "
+            f"{median(whole - bare for whole, bare in pairs_of) / rows * 1e6:.2f} µs a row (medians of the pairs)"
+        )
     mine, other = (median(rows / took_so for took_so, _ in took[recorded]) for recorded in (True, False))
     return mine, other
 
@@ -158,6 +185,7 @@ def in_bucket(folder: Path) -> Iterator[None]:
 
 # push workers
 
+
 def worker(run_id: int) -> None:
     """One push worker: gets ready, waits for the word, delivers, says the most memory it took (MB)."""
     import resource
@@ -180,8 +208,15 @@ def by_workers(rows: int, n: int, slug: str = "bench") -> tuple[float, list[int]
     """Rows per second of n processes on one run, and each one's most memory in MB."""
     _, run = staged(slug)
     run.__class__.objects.filter(pk=run.pk).update(owner=None)
-    processes = [subprocess.Popen([sys.executable, __file__, "--worker", str(run.pk)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-                 for _ in range(n)]
+    processes = [
+        subprocess.Popen(
+            [sys.executable, __file__, "--worker", str(run.pk)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(n)
+    ]
     for process in processes:
         assert process.stdout and process.stdout.readline().strip() == "ready"
     began = time.perf_counter()
@@ -197,6 +232,7 @@ def by_workers(rows: int, n: int, slug: str = "bench") -> tuple[float, list[int]
 
 # dlt
 
+
 def dlt(folder: Path, url: str, batch: int) -> float:
     """Rows per second of the load step of dlt's custom destination (extract and normalize are not counted)."""
     place = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ondatra-bench/dlt"
@@ -209,8 +245,13 @@ def dlt(folder: Path, url: str, batch: int) -> float:
 
     given = staged_rows()
     pq.write_table(pa.Table.from_pylist(given), folder / "given.parquet")
-    told = subprocess.run([str(python), "-c", DLT, str(folder / "given.parquet"), url, str(batch), str(folder / "dlt")], check=True, text=True,
-                          stdout=subprocess.PIPE, env={**os.environ, "RUNTIME__DLTHUB_TELEMETRY": "false", "DATA_WRITER__DISABLE_COMPRESSION": "true"})
+    told = subprocess.run(
+        [str(python), "-c", DLT, str(folder / "given.parquet"), url, str(batch), str(folder / "dlt")],
+        check=True,
+        text=True,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "RUNTIME__DLTHUB_TELEMETRY": "false", "DATA_WRITER__DISABLE_COMPRESSION": "true"},
+    )
     return len(given) / float(told.stdout.split()[-1])
 
 
@@ -220,11 +261,14 @@ def compared(told: argparse.Namespace, folder: Path, url: str) -> tuple[float, f
     if told.against == "unrecorded":
         return *unrecorded(told.rows, told.pairs), f"deliver-records-{told.store}"
     if told.workers > 1:
-        alone = told.rows // 4                  # a quarter is long enough for a rate, and says whether memory grows with the rows
+        alone = told.rows // 4  # a quarter is long enough for a rate, and says whether memory grows with the rows
         project(folder, alone, url, PUSH, slug="alone", batch_size=told.batch)
         other, before = by_workers(alone, 1, "alone")
         mine, memory = by_workers(told.rows, told.workers)
-        print(f"most memory of a worker alone with {alone:,} rows: {before[0]} MB; of each with {told.rows:,}: {', '.join(f'{m} MB' for m in memory)}")
+        print(
+            f"most memory of a worker alone with {alone:,} rows: {before[0]} MB; of each with {told.rows:,}: "
+            f"{', '.join(f'{m} MB' for m in memory)}"
+        )
         return mine, other, f"deliver-{told.workers}-workers"
     if told.against == "dlt":
         return ours(told.rows), dlt(folder, url, told.batch), "deliver-dlt"

@@ -1,11 +1,14 @@
-"""Finding what changed in a merge of six columns, against a plain MERGE. Usage: python bench/detect.py [rows, default 5000000] [changed|unchanged|vectors]
+"""Finding what changed in a merge of six columns, against a plain MERGE. Usage: python bench/detect.py [rows, default
+5000000] [changed|unchanged|vectors]
 
 Ours goes from the start of the build to the written chunk files; the other side is `MERGE … WHEN MATCHED AND hash
-differs`, then its change feed read once, on a table as Delta makes it by default, or with `vectors` one that has deletion vectors.
-`unchanged` is a rewritten source with the same rows, against one bare scan that hashes them.
-Both work on the same source files, in one process, on local[2], after a smaller round of the same; by turns, eight rounds of other changes,
-of which the best counts: a worker lives long, and in the first rounds either side still waits for the JVM to compile what it runs.
+differs`, then its change feed read once, on a table as Delta makes it by default, or with `vectors` one that has
+deletion vectors. `unchanged` is a rewritten source with the same rows, against one bare scan that hashes them. Both
+work on the same source files, in one process, on local[2], after a smaller round of the same; by turns, eight rounds of
+other changes, of which the best counts: a worker lives long, and in the first rounds either side still waits for the
+JVM to compile what it runs.
 """
+
 from __future__ import annotations
 
 import os
@@ -31,7 +34,8 @@ COLUMNS = ("id", "name", "amount", "day", "seen", "active")
 #: One row in a hundred has another name when `changed` is 1.
 SOURCE = """SELECT id, concat('customer ', id * 7919 % 1000003, if(id % 100 = 7, '{mark}', '')) AS name,
     CAST(id * 31 % 100000 AS DECIMAL(12, 2)) / 100 AS amount,
-    date_add(DATE'2020-01-01', CAST(id % 2000 AS INT)) AS day, timestamp_micros(1600000000000000 + id * 1000003) AS seen, id % 3 = 0 AS active
+    date_add(DATE'2020-01-01', CAST(id % 2000 AS INT)) AS day,
+    timestamp_micros(1600000000000000 + id * 1000003) AS seen, id % 3 = 0 AS active
     FROM range(0, {rows}, 1, 4)"""
 #: Rows of the round that warms both sides; enough that ours goes the way of a large table.
 WARM = 600_000
@@ -54,14 +58,25 @@ class Bench:
         return time.perf_counter() - began
 
     def model(self) -> Model:
-        return Model("sync.out", "models/sync/out.sql", self.folder / "out.sql", "SELECT 1", 1, kind="merge", key=("id",))
+        return Model(
+            "sync.out", "models/sync/out.sql", self.folder / "out.sql", "SELECT 1", 1, kind="merge", key=("id",)
+        )
 
     def run(self, table: LakeTable, source: Any, mark: int | None) -> int:
         """One run, from build to chunk files; the records it would send."""
         built = kinds.build_model(self.spark, self.model(), table, source, run_id=1)
         if built.version == mark:
             return 0
-        request = StageRequest(self.model(), table, mark, built.version, built.previous_version or 0, (), (self.folder / "staged").as_uri(), made=built.feed)
+        request = StageRequest(
+            self.model(),
+            table,
+            mark,
+            built.version,
+            built.previous_version or 0,
+            (),
+            (self.folder / "staged").as_uri(),
+            made=built.feed,
+        )
         return stage(self.spark, request).changed
 
     def plain_table(self, name: str, rows: Any, *, vectors: bool = False) -> str:
@@ -75,10 +90,21 @@ class Bench:
         from delta.tables import DeltaTable
 
         hashed = source.selectExpr("*", f"{HASH} AS h")
-        (DeltaTable.forPath(self.spark, path).alias("t").merge(hashed.alias("s"), "t.id = s.id")
-         .whenMatchedUpdateAll("t.h <> s.h").whenNotMatchedInsertAll().execute())
+        (
+            DeltaTable.forPath(self.spark, path)
+            .alias("t")
+            .merge(hashed.alias("s"), "t.id = s.id")
+            .whenMatchedUpdateAll("t.h <> s.h")
+            .whenNotMatchedInsertAll()
+            .execute()
+        )
         version = DeltaTable.forPath(self.spark, path).history(1).collect()[0]["version"]
-        feed = self.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", version).load(path)
+        feed = (
+            self.spark.read.format("delta")
+            .option("readChangeFeed", "true")
+            .option("startingVersion", version)
+            .load(path)
+        )
         feed.write.mode("overwrite").parquet(f"{path}-feed")
         return int(version)
 
@@ -119,7 +145,10 @@ def measure(bench: Bench, rows: int, part: str) -> None:
         scan = min(bench.timed(lambda: new.selectExpr(f"bit_xor({HASH})").collect()) for _ in range(3))
         nothing = min(bench.timed(lambda: bench.run(table, new, 1)) for _ in range(3))
         print(f"the driver held {memory()} MB at most")
-        print(f"detect: ratio {nothing / scan:.2f} (nothing changed {nothing:.2f} s, a bare scan {scan:.2f} s) for {rows:,} rows")
+        print(
+            f"detect: ratio {nothing / scan:.2f} (nothing changed {nothing:.2f} s, a bare scan {scan:.2f} s) for "
+            f"{rows:,} rows"
+        )
         return
     plain = bench.plain_table("plain", old, vectors=part == "vectors")
     ours, other = [], []
@@ -132,7 +161,10 @@ def measure(bench: Bench, rows: int, part: str) -> None:
 
 
 def _told(other: float, ours: float, rows: int) -> None:
-    print(f"detect: ratio {other / ours:.2f} (ours {ours:.1f} s, other {other:.1f} s) at the best of {ROUNDS} rounds for {rows:,} rows of which 1 % changed")
+    print(
+        f"detect: ratio {other / ours:.2f} (ours {ours:.1f} s, other {other:.1f} s) at the best of {ROUNDS} rounds "
+        f"for {rows:,} rows of which 1 % changed"
+    )
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
-"""Questions about records against plain DuckDB on the same files. Usage: python bench/records.py [--rows 10000000] [--folder DIR] [--part P]
+"""Questions about records against plain DuckDB on the same files. Usage: python bench/records.py [--rows 10000000]
+[--folder DIR] [--part P]
 
-One run of ROWS records in files of 50,000, one in forty rejected, in the schema of the product; the database knows each file.
-Each question is asked at the function that the page calls and as the SQL that a person would write over the same list of files,
-warm and by turns, p95 of 20. Then: what the database alone answers, one identifier's
-history over 1,000 runs, an export of everything against DuckDB's COPY. `--part questions` and `--part exports` leave the rest
-out; `--folder` keeps the record files for the next bench. The last line has
-the worst ratio of the questions.
+One run of ROWS records in files of 50,000, one in forty rejected, in the schema of the product; the database knows each
+file. Each question is asked at the function that the page calls and as the SQL that a person would write over the same
+list of files, warm and by turns, p95 of 20. Then: what the database alone answers, one identifier's history over 1,000
+runs, an export of everything against DuckDB's COPY. `--part questions` and `--part exports` leave the rest out;
+`--folder` keeps the record files for the next bench. The last line has the worst ratio of the questions.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -21,7 +22,10 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-os.environ |= {"ONDATRA_DATA_DIR": tempfile.mkdtemp(prefix="bench-records-data-"), "DJANGO_SETTINGS_MODULE": "ondatra_web.settings"}
+os.environ |= {
+    "ONDATRA_DATA_DIR": tempfile.mkdtemp(prefix="bench-records-data-"),
+    "DJANGO_SETTINGS_MODULE": "ondatra_web.settings",
+}
 
 import django  # noqa: E402
 
@@ -33,7 +37,7 @@ from django.core.management import call_command  # noqa: E402
 
 from ondatra_web.models import MessageGroup, Organization, RecordFile, Run, Sync, Workspace  # noqa: E402
 from ondatra_web.tracking import records as product  # noqa: E402
-from runtime.records import exports, query
+from runtime.records import exports, query  # noqa: E402
 from runtime.records.query import FileRef, Filter  # noqa: E402
 from runtime.store.base import FolderStore  # noqa: E402
 from runtime.tracking import files as tracking  # noqa: E402
@@ -42,19 +46,23 @@ FILE_ROWS = 50_000
 TIMES = 20
 RECORD = """
 SELECT lpad(CAST({i} AS VARCHAR), 10, '0') AS identifier,
-       '{{"id":' || {i} || ',"email":"person' || {i} || '@example.com","name":"Person ' || ({i} * 7919) % 100003 || '"}}' AS record_payload,
+       '{{"id":' || {i} || ',"email":"person' || {i} || '@example.com","name":"Person '
+            || ({i} * 7919) % 100003 || '"}}' AS record_payload,
        'upsert' AS operation, CASE WHEN hash({i}) % 40 = 0 THEN 'rejected' ELSE 'succeeded' END AS status,
-       CASE WHEN hash({i}) % 40 = 0 THEN 'contact ' || {i} || ' has the invalid address person' || {i} || '@example.com' END AS status_message,
+       CASE WHEN hash({i}) % 40 = 0
+            THEN 'contact ' || {i} || ' has the invalid address person' || {i} || '@example.com' END AS status_message,
        TIMESTAMPTZ '2026-01-15 08:00:00Z' + to_seconds({i} // 100) AS batch_started_at,
        TIMESTAMPTZ '2026-01-15 08:00:01Z' + to_seconds({i} // 100) AS batch_ended_at,
        '1' AS sync_configuration_id, '{run}' AS sync_run_id, {i} AS row_id, 'insert' AS change_type,
-       CASE WHEN hash({i}) % 40 = 0 THEN 'reject' ELSE 'ok' END AS outcome, 1::INTEGER AS attempt, ({i} // 100)::INTEGER AS batch_number,
+       CASE WHEN hash({i}) % 40 = 0 THEN 'reject' ELSE 'ok' END AS outcome,
+        1::INTEGER AS attempt, ({i} // 100)::INTEGER AS batch_number,
        NULL::VARCHAR AS previous_payload
 FROM range({start}, {end}) AS t(n)"""
 
 
 def make(store: FolderStore, rows: int, run: int, *, size: int = FILE_ROWS, offset: int = 0) -> list[FileRef]:
-    """The files of one run, as `runtime.tracking.files` writes them; kept from an earlier bench where they are there."""
+    """The files of one run, as `runtime.tracking.files` writes them; kept from an earlier bench where they are
+    there."""
     made = []
     with duckdb.connect() as one:
         one.execute("SET TimeZone = 'UTC'")
@@ -66,8 +74,18 @@ def make(store: FolderStore, rows: int, run: int, *, size: int = FILE_ROWS, offs
                 place = store.folder / path
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(tracking.to_parquet(table))
-            told = tracking._described(table.slice(0).set_column(4, "status_message", pa.nulls(len(table), pa.string())), "records_updated", number, "", 0)
-            made.append(FileRef(store, path, told.rows, told.counts, told.operations, told.min_identifier, told.max_identifier, run))
+            told = tracking._described(
+                table.slice(0).set_column(4, "status_message", pa.nulls(len(table), pa.string())),
+                "records_updated",
+                number,
+                "",
+                0,
+            )
+            made.append(
+                FileRef(
+                    store, path, told.rows, told.counts, told.operations, told.min_identifier, told.max_identifier, run
+                )
+            )
     return made
 
 
@@ -86,10 +104,24 @@ def p95(*asked: Callable[[], Any]) -> list[float]:
 def known(sync: Sync, files: Sequence[FileRef]) -> None:
     """The database learns of the files what it learns when a run writes them."""
     runs = {f.run_id for f in files}
-    Run.objects.bulk_create(Run(pk=n, sync=sync, status="completed", store_url=files[0].store.url_of("").rstrip("/"), tracking="written") for n in runs)
-    RecordFile.objects.bulk_create(RecordFile(
-        run_id=f.run_id, batch_type="records_updated", number=int(f.name.split(".")[1]), url=f.store.url_of(f.path), rows=f.rows, counts=f.counts,
-        operations=f.operations, min_identifier=f.min_identifier, max_identifier=f.max_identifier) for f in files)
+    Run.objects.bulk_create(
+        Run(pk=n, sync=sync, status="completed", store_url=files[0].store.url_of("").rstrip("/"), tracking="written")
+        for n in runs
+    )
+    RecordFile.objects.bulk_create(
+        RecordFile(
+            run_id=f.run_id,
+            batch_type="records_updated",
+            number=int(f.name.split(".")[1]),
+            url=f.store.url_of(f.path),
+            rows=f.rows,
+            counts=f.counts,
+            operations=f.operations,
+            min_identifier=f.min_identifier,
+            max_identifier=f.max_identifier,
+        )
+        for f in files
+    )
 
 
 def questions(files: list[FileRef]) -> list[tuple[str, float, float]]:
@@ -109,18 +141,47 @@ def questions(files: list[FileRef]) -> list[tuple[str, float, float]]:
     everything, counted = "SELECT * FROM read_parquet($files) ", "SELECT count(*) FROM read_parquet($files) "
     asked: list[tuple[str, Callable[[], Any], Callable[[], Any]]] = [
         ("first page", page(), sql(everything + "LIMIT 100")),
-        ("first page of rejected", page(Filter(status="rejected")), sql(everything + "WHERE status = 'rejected' LIMIT 100")),
-        ("page 5,000", page(offset=offset), sql("SELECT * FROM read_parquet($files, file_row_number = true) WHERE file_row_number BETWEEN $a AND $a + 99",
-                                                files=[places[offset // FILE_ROWS]], a=offset % FILE_ROWS)),
+        (
+            "first page of rejected",
+            page(Filter(status="rejected")),
+            sql(everything + "WHERE status = 'rejected' LIMIT 100"),
+        ),
+        (
+            "page 5,000",
+            page(offset=offset),
+            sql(
+                "SELECT * FROM read_parquet($files, file_row_number = true) WHERE file_row_number BETWEEN $a AND $a + "
+                "99",
+                files=[places[offset // FILE_ROWS]],
+                a=offset % FILE_ROWS,
+            ),
+        ),
         ("exact identifier", page(Filter(identifier=middle)), sql(everything + "WHERE identifier = $i", i=middle)),
-        ("prefix", page(Filter(prefix=middle[:8])), sql(everything + "WHERE starts_with(identifier, $i) LIMIT 100", i=middle[:8])),
-        ("message without a hit", page(Filter(message="no such words")),
-         sql(everything + "WHERE status_message ILIKE $i LIMIT 100", i="%no such words%")),
-        ("message with hits", page(Filter(message="INVALID address")),
-         sql(everything + "WHERE status_message ILIKE $i LIMIT 100", i="%INVALID address%")),
-        ("count of a message", lambda: query.count(files, Filter(message="INVALID address")),
-         sql(counted + "WHERE status_message ILIKE $i", i="%INVALID address%")),
-        ("count of a prefix", lambda: query.count(files, Filter(prefix=middle[:8])), sql(counted + "WHERE starts_with(identifier, $i)", i=middle[:8])),
+        (
+            "prefix",
+            page(Filter(prefix=middle[:8])),
+            sql(everything + "WHERE starts_with(identifier, $i) LIMIT 100", i=middle[:8]),
+        ),
+        (
+            "message without a hit",
+            page(Filter(message="no such words")),
+            sql(everything + "WHERE status_message ILIKE $i LIMIT 100", i="%no such words%"),
+        ),
+        (
+            "message with hits",
+            page(Filter(message="INVALID address")),
+            sql(everything + "WHERE status_message ILIKE $i LIMIT 100", i="%INVALID address%"),
+        ),
+        (
+            "count of a message",
+            lambda: query.count(files, Filter(message="INVALID address")),
+            sql(counted + "WHERE status_message ILIKE $i", i="%INVALID address%"),
+        ),
+        (
+            "count of a prefix",
+            lambda: query.count(files, Filter(prefix=middle[:8])),
+            sql(counted + "WHERE starts_with(identifier, $i)", i=middle[:8]),
+        ),
     ]
     return [(name, *p95(ours, other)) for name, ours, other in asked]
 
@@ -145,7 +206,9 @@ def exporting(files: list[FileRef], folder: Path) -> tuple[list[tuple[str, float
     for format, options in wanted.items():
         began = time.perf_counter()
         with duckdb.connect() as one:
-            one.execute(f"COPY (SELECT * FROM read_parquet($files)) TO '{folder}/other.{format}' ({options})", {"files": places})
+            one.execute(
+                f"COPY (SELECT * FROM read_parquet($files)) TO '{folder}/other.{format}' ({options})", {"files": places}
+            )
         copies[format] = time.perf_counter() - began
         (folder / f"other.{format}").unlink()
     return [(format, ours[format], copies[format]) for format in wanted], most
@@ -163,8 +226,14 @@ def history(sync: Sync, folder: Path) -> list[float]:
     plain = duckdb.connect()
     plain.execute("SET parquet_metadata_cache = true")
     assert len(product.history_of(sync, "0000000500", limit=1000)) == 1000
-    return p95(lambda: product.history_of(sync, "0000000500"),
-               lambda: plain.cursor().execute("SELECT * FROM read_parquet($f) WHERE identifier = '0000000500'", {"f": places}).fetchall())
+    return p95(
+        lambda: product.history_of(sync, "0000000500"),
+        lambda: (
+            plain.cursor()
+            .execute("SELECT * FROM read_parquet($f) WHERE identifier = '0000000500'", {"f": places})
+            .fetchall()
+        ),
+    )
 
 
 def main() -> None:
@@ -175,34 +244,55 @@ def main() -> None:
     given = parser.parse_args()
     folder = given.folder or Path(tempfile.mkdtemp(prefix="bench-records-"))
     call_command("migrate", verbosity=0)
-    workspace = Workspace.objects.create(organization=Organization.objects.first(), slug="bench", project_dir=str(folder), mask_key="00" * 32)
+    workspace = Workspace.objects.create(
+        organization=Organization.objects.first(), slug="bench", project_dir=str(folder), mask_key="00" * 32
+    )
     sync, other = (Sync.objects.create(workspace=workspace, name=name, kind="merge") for name in ("sync.c", "sync.d"))
     began = time.perf_counter()
     files = make(FolderStore(folder / "store"), given.rows, 1)
     known(sync, files)
     run = Run.objects.select_related("sync__workspace").get(pk=1)
-    MessageGroup.objects.bulk_create(MessageGroup(run=run, status="rejected", pattern=f"reason {n} of ‹n›", sample_message=f"reason {n} of 7", rows=n)
-                                     for n in range(1_000))
+    MessageGroup.objects.bulk_create(
+        MessageGroup(
+            run=run, status="rejected", pattern=f"reason {n} of ‹n›", sample_message=f"reason {n} of 7", rows=n
+        )
+        for n in range(1_000)
+    )
     print(f"{given.rows:,} records in {len(files)} files, made in {time.perf_counter() - began:.0f} s")
     if given.part != "exports":
         asked = questions(product.files_of(run))
         for name, ours, plain in asked:
-            print(f"{name:<24} ours {ours:7.1f} ms   plain DuckDB {plain:7.1f} ms   ratio {ours / plain:.2f}", flush=True)
-        print(f"{'files that the run has':<24} ours {p95(lambda: product.files_of(run))[0]:7.1f} ms   asked before each question, of the database")
+            print(
+                f"{name:<24} ours {ours:7.1f} ms   plain DuckDB {plain:7.1f} ms   ratio {ours / plain:.2f}", flush=True
+            )
+        print(
+            f"{'files that the run has':<24} ours {p95(lambda: product.files_of(run))[0]:7.1f} ms   asked before each "
+            f"question, of the database"
+        )
         print(f"{'counts, message groups':<24} ours {p95(lambda: counts(run))[0]:7.1f} ms   without opening a file")
-        print(f"{'history over 1,000 runs':<24} " + "ours {:7.1f} ms   plain DuckDB {:7.1f} ms".format(*history(other, folder)), flush=True)
+        print(
+            f"{'history over 1,000 runs':<24} "
+            + "ours {:7.1f} ms   plain DuckDB {:7.1f} ms".format(*history(other, folder)),
+            flush=True,
+        )
     if given.part != "questions":
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
         exported, most = exporting(files, folder)
         for format, took, copy in exported:
-            print(f"{'export to ' + format:<24} ours {took:7.1f} s    DuckDB's COPY {copy:7.1f} s    ratio {took / copy:.2f}")
+            print(
+                f"{'export to ' + format:<24} ours {took:7.1f} s    DuckDB's COPY {copy:7.1f} s    ratio "
+                f"{took / copy:.2f}"
+            )
         print(f"memory: {before} MB at most before the exports, {most} MB with them")
         if given.part:
             format, took, copy = max(exported, key=lambda e: e[1] / e[2])
             print(f"exports: ratio {took / copy:.2f} (ours {took:.1f} s, other {copy:.1f} s) to {format}")
             return
     name, ours, plain = max(asked, key=lambda a: a[1] / a[2])
-    print(f"records: ratio {ours / plain:.2f} (ours {ours:.1f} ms, other {plain:.1f} ms) for {name}, the worst of {len(asked)}")
+    print(
+        f"records: ratio {ours / plain:.2f} (ours {ours:.1f} ms, other {plain:.1f} ms) for {name}, the worst of "
+        f"{len(asked)}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
-"""Independent syncs built and staged one after another and side by side. Usage: python bench/side_by_side.py [syncs, 4] [rows of each, 20000] [builds, 2]
+"""Independent syncs built and staged one after another and side by side. Usage: python bench/side_by_side.py [syncs, 4]
+[rows of each, 20000] [builds, 2]
 
-Each sync is a merge of a Parquet file of its own, of which 1 % changed since the last round; rounds of both kinds take turns in one process.
+Each sync is a merge of a Parquet file of its own, of which 1 % changed since the last round; rounds of both kinds take
+turns in one process.
 """
+
 from __future__ import annotations
 
 import dataclasses
@@ -22,15 +25,20 @@ def project(folder: Path, syncs: int) -> None:
     (folder / "lib/nothing.star").write_text(NOTHING)
     for i in range(syncs):
         (folder / f"models/sync/s{i}.sql").write_text(
-            f"-- @kind: merge\n-- @unique_key: id\n-- @sink: nothing\nSELECT id, name, n FROM read_parquet('rows{i}.parquet')\n")
+            f"-- @kind: merge\n-- @unique_key: id\n-- @sink: nothing\nSELECT id, name, n FROM "
+            f"read_parquet('rows{i}.parquet')\n"
+        )
 
 
 def write(folder: Path, syncs: int, rows: int, round_: int) -> None:
     import duckdb
 
     for i in range(syncs):
-        duckdb.execute(f"COPY (SELECT range AS id, 'name ' || range AS name, CASE WHEN range % 100 = {round_} THEN {round_} ELSE 0 END AS n "
-                       f"FROM range({rows})) TO '{folder}/rows{i}.parquet'")
+        duckdb.execute(
+            f"COPY (SELECT range AS id, 'name ' || range AS name, CASE WHEN range % 100 = {round_} THEN {round_} ELSE "
+            f"0 END AS n "
+            f"FROM range({rows})) TO '{folder}/rows{i}.parquet'"
+        )
 
 
 def main(syncs: int, rows: int, builds: int) -> None:
@@ -44,7 +52,7 @@ def main(syncs: int, rows: int, builds: int) -> None:
     from runtime.lake import spark
 
     took: dict[int, list[float]] = {1: [], builds: []}
-    for round_ in range(2 * ROUNDS + 2):        # the first builds all tables, the second warms the engine up
+    for round_ in range(2 * ROUNDS + 2):  # the first builds all tables, the second warms the engine up
         write(folder / "project", syncs, rows, round_)
         most = (1, builds)[round_ % 2]
         settings.ONDATRA = dataclasses.replace(settings.ONDATRA, builds=most)
@@ -60,12 +68,15 @@ def main(syncs: int, rows: int, builds: int) -> None:
             execution.deliver_run(walk, name, run)
     machine = spark.session()._jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
     peak = sum(pool.getPeakUsage().getUsed() for pool in machine if "Old Gen" in pool.getName())
-    print(f"{syncs} syncs of {rows} rows, rounds in s: one {[round(t, 2) for t in took[1]]}, {builds} {[round(t, 2) for t in took[builds]]}; "
-          f"old generation {peak >> 20} MB at most")
+    print(
+        f"{syncs} syncs of {rows} rows, rounds in s: one {[round(t, 2) for t in took[1]]}, {builds} "
+        f"{[round(t, 2) for t in took[builds]]}; "
+        f"old generation {peak >> 20} MB at most"
+    )
     ours, other = median(took[builds]), median(took[1])
     shutil.rmtree(folder)
     print(f"side_by_side: ratio {other / ours:.2f} (ours {ours:.2f} s, other {other:.2f} s)")
 
 
 if __name__ == "__main__":
-    main(*(int(a) for a in sys.argv[1:] + ["4", "20000", "2"][len(sys.argv) - 1:]))
+    main(*(int(a) for a in sys.argv[1:] + ["4", "20000", "2"][len(sys.argv) - 1 :]))

@@ -1,8 +1,10 @@
 """Wall time of `run` over many models of which nothing changed. Usage: python bench/unchanged.py [models, default 300]
 
-A third reads files, a third reads those, a third are syncs that read these. What a first run would have noted is written into the
-database, so that no table has to be built; without Java on its way, the measured command could not start Spark if it wanted to.
+A third reads files, a third reads those, a third are syncs that read these. What a first run would have noted is
+written into the database, so that no table has to be built; without Java on its way, the measured command could not
+start Spark if it wanted to.
 """
+
 from __future__ import annotations
 
 import json
@@ -28,9 +30,13 @@ def project(folder: Path, models: int) -> None:
         (folder / f"rows{i}.csv").write_text("id,n,seen\n1,a,2026-01-15\n")
         (folder / f"models/raw/r{i}.sql").write_text(f"SELECT id, n, seen FROM read_csv('rows{i}.csv')\n")
         (folder / f"models/mart/m{i}.sql").write_text(
-            f"SELECT id, upper(n) AS n, count(*) AS times, max(seen) AS newest FROM raw.r{i} WHERE n IS NOT NULL GROUP BY id, upper(n)\n")
-        (folder / f"models/sync/s{i}.sql").write_text(f"-- @kind: merge\n-- @unique_key: id\n-- @sink: nothing\nSELECT id, n, times FROM mart.m{i}\n")
-    time.sleep(2.1)                 # a file modified under 2 s ago counts as changed
+            f"SELECT id, upper(n) AS n, count(*) AS times, max(seen) AS newest FROM raw.r{i} WHERE n IS NOT NULL "
+            f"GROUP BY id, upper(n)\n"
+        )
+        (folder / f"models/sync/s{i}.sql").write_text(
+            f"-- @kind: merge\n-- @unique_key: id\n-- @sink: nothing\nSELECT id, n, times FROM mart.m{i}\n"
+        )
+    time.sleep(2.1)  # a file modified under 2 s ago counts as changed
 
 
 def main(models: int) -> None:
@@ -46,20 +52,34 @@ def main(models: int) -> None:
     for name in walk.project.order:
         translated, model = walk.project.translated[name], walk.project.models[name]
         print_ = fingerprint.fingerprint(model, translated, dict.fromkeys(walk.project.inputs[name], 1))
-        ModelState.objects.create(workspace=bench, name=name, kind=model.kind, table_version=1, fingerprint=print_, rows=1,
-                                  columns=[[c.name, c.duckdb_type, c.spark_type] for c in translated.columns or ()])
+        ModelState.objects.create(
+            workspace=bench,
+            name=name,
+            kind=model.kind,
+            table_version=1,
+            fingerprint=print_,
+            rows=1,
+            columns=[[c.name, c.duckdb_type, c.spark_type] for c in translated.columns or ()],
+        )
     Sync.objects.update(mark=1, source_rows=1)
     command = [sys.executable, "manage.py", "run", "--workspace", "bench", "--json"]
     took, worked = [], []
     for _ in range(RUNS):
         began, used = time.perf_counter(), sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
-        said = json.loads(subprocess.run(command, cwd=ROOT, env={**os.environ, "JAVA_HOME": "/nowhere"}, check=True, capture_output=True).stdout)
+        said = json.loads(
+            subprocess.run(
+                command, cwd=ROOT, env={**os.environ, "JAVA_HOME": "/nowhere"}, check=True, capture_output=True
+            ).stdout
+        )
         took.append(time.perf_counter() - began)
         worked.append(sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - used)
         assert {m["action"] for m in said["models"]} == {"unchanged"} and len(said["models"]) == len(walk.project.order)
     syncs = Sync.objects.count()
-    print(f"unchanged: {median(took):.2f} s wall ({min(took):.2f} to {max(took):.2f}), {median(worked):.2f} s of it a processor's, "
-          f"for {len(walk.project.order)} models, {syncs} of them syncs")
+    print(
+        f"unchanged: {median(took):.2f} s wall ({min(took):.2f} to {max(took):.2f}), {median(worked):.2f} s of it a "
+        f"processor's, "
+        f"for {len(walk.project.order)} models, {syncs} of them syncs"
+    )
     shutil.rmtree(folder)
 
 

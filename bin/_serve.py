@@ -1,4 +1,6 @@
-"""The second half of bin/up, in the virtual environment: database, first user, demo, then the Procfile's processes and the first sync."""
+"""The second half of bin/up, in the virtual environment: database, first user, demo, then the Procfile's processes and
+the first sync."""
+
 from __future__ import annotations
 
 import fcntl
@@ -68,7 +70,9 @@ def free_port(wanted: int, what: str) -> int:
             if port != wanted:
                 print(f"  port {wanted} is taken: {what} uses {port}", flush=True)
             return port
-    raise StartError(f"ports {wanted} to {wanted + 49} are all taken: end what uses them, or set another one for {what}")
+    raise StartError(
+        f"ports {wanted} to {wanted + 49} are all taken: end what uses them, or set another one for {what}"
+    )
 
 
 def only_one(stack: ExitStack) -> None:
@@ -79,7 +83,10 @@ def only_one(stack: ExitStack) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         file.seek(0)
-        raise StartError(f"bin/up already runs on {DATA} (process {file.read().strip() or '?'}): end it, or set ONDATRA_DATA_DIR to another folder") from None
+        raise StartError(
+            f"bin/up already runs on {DATA} (process {file.read().strip() or '?'}): end it, or set ONDATRA_DATA_DIR "
+            f"to another folder"
+        ) from None
     file.truncate(0)
     file.write(str(os.getpid()))
     file.flush()
@@ -97,7 +104,9 @@ class Background:
         (DATA / "logs").mkdir(parents=True, exist_ok=True)
         with (DATA / "logs" / f"{name}.log").open("ab") as file:
             out = file if log else None
-            process = subprocess.Popen(argv, cwd=ROOT, stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True)
+            process = subprocess.Popen(
+                argv, cwd=ROOT, stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True
+            )
         self.running[name] = process
         end = time.monotonic() + 30
         while ready and not _answers(ready):
@@ -123,7 +132,10 @@ class Background:
         while not self.ending:
             for name in names:
                 if name in self.running and self.running[name].poll() is not None and not self.ending:
-                    print(f"{name} ended (code {self.running[name].returncode}): see {DATA / 'logs' / f'{name}.log'}", flush=True)
+                    print(
+                        f"{name} ended (code {self.running[name].returncode}): see {DATA / 'logs' / f'{name}.log'}",
+                        flush=True,
+                    )
                     os.kill(os.getpid(), signal.SIGTERM)
                     return
             time.sleep(0.5)
@@ -143,7 +155,10 @@ def redis(background: Background) -> None:
             try:
                 socket.create_connection((where.hostname, where.port or 6379), 3).close()
             except OSError as error:
-                raise StartError(f"REDIS_URL: {where.hostname}:{where.port or 6379} does not answer ({error}): start it, or unset REDIS_URL") from None
+                raise StartError(
+                    f"REDIS_URL: {where.hostname}:{where.port or 6379} does not answer ({error}): start it, or unset "
+                    f"REDIS_URL"
+                ) from None
         return
     program = shutil.which("redis-server")
     if program is None:
@@ -154,7 +169,11 @@ def redis(background: Background) -> None:
     folder = DATA / "redis"
     folder.mkdir(exist_ok=True)
     with step("Redis"):
-        background.start("redis", [program, "--port", str(port), "--bind", HOST, "--dir", str(folder), "--save", "", "--appendonly", "yes"], port)
+        background.start(
+            "redis",
+            [program, "--port", str(port), "--bind", HOST, "--dir", str(folder), "--save", "", "--appendonly", "yes"],
+            port,
+        )
     os.environ["REDIS_URL"] = f"redis://{HOST}:{port}/0"
 
 
@@ -168,10 +187,11 @@ def destination(background: Background) -> str:
 
 
 def prepare() -> str:
-    """Database and first user. Returns the line about the login, printed at once: a password is shown only this time, whatever fails later."""
+    """Database and first user. Returns the line about the login, printed at once: a password is shown only this time,
+    whatever fails later."""
     with step("database"):
         told("migrate", "--verbosity", "0")
-        login = told("first_user")          # makes the system checks, too
+        login = told("first_user")  # makes the system checks, too
     print(f"  {login}", flush=True)
     return login
 
@@ -183,7 +203,9 @@ def sync(background: Background) -> str:
     with step("sync"):
         out = DATA / "logs" / "sync.json"
         with out.open("wb") as file:
-            process = subprocess.Popen(manage("run", "--json"), cwd=ROOT, stdout=file, stdin=subprocess.DEVNULL, start_new_session=True)
+            process = subprocess.Popen(
+                manage("run", "--json"), cwd=ROOT, stdout=file, stdin=subprocess.DEVNULL, start_new_session=True
+            )
         background.running["sync"] = process
         process.wait()
     try:
@@ -219,7 +241,11 @@ def serve() -> int:
         redis(background)
         where = destination(background)
         port = free_port(int(os.environ.get("ONDATRA_WEB_PORT") or WEB_PORT), "the pages")
-        os.environ |= {"ONDATRA_WEB_HOST": HOST, "ONDATRA_WEB_PORT": str(port), "DJANGO_SETTINGS_MODULE": "ondatra_web.settings"}
+        os.environ |= {
+            "ONDATRA_WEB_HOST": HOST,
+            "ONDATRA_WEB_PORT": str(port),
+            "DJANGO_SETTINGS_MODULE": "ondatra_web.settings",
+        }
         manager = Manager()
         for name, command in parse_procfile((ROOT / "Procfile").read_text()).processes.items():
             manager.add_process(name, command, cwd=str(ROOT), env=dict(os.environ))
@@ -238,7 +264,11 @@ def first_sync(background: Background, url: str, where: str, login: str) -> None
                 urllib.request.urlopen(f"{url}/login/", timeout=5).close()
                 break
             time.sleep(0.1)
-    print(f"\nOndatra serves {url}\n  {login}\n  the demo's destination shows what it holds at {where}\n  Ctrl-C ends everything\n", flush=True)
+    print(
+        f"\nOndatra serves {url}\n  {login}\n  the demo's destination shows what it holds at {where}\n  Ctrl-C ends "
+        f"everything\n",
+        flush=True,
+    )
     try:
         sync(background)
         if not background.ending:

@@ -1,7 +1,9 @@
-"""What bin/up and bin/test share: everything that a fresh machine lacks, each step with its time. Standard library only.
+"""What bin/up and bin/test share: everything that a fresh machine lacks, each step with its time. Standard library
+only.
 
 Safe to repeat: a step whose work is done says so at once.
 """
+
 from __future__ import annotations
 
 import hashlib
@@ -35,24 +37,33 @@ def step(name: str, action: Callable[[], str]) -> None:
         print(f"\n{name}: {error}", file=sys.stderr)
         raise SystemExit(1) from None
     except subprocess.CalledProcessError as error:
-        print(f"\n{name}: {' '.join(map(str, error.cmd))[:200]} ended with {error.returncode}\n{(error.output or '')[-3000:]}", file=sys.stderr)
+        print(
+            f"\n{name}: {' '.join(map(str, error.cmd))[:200]} ended with "
+            f"{error.returncode}\n{(error.output or '')[-3000:]}",
+            file=sys.stderr,
+        )
         raise SystemExit(1) from None
     print(f"{said}  ({time.monotonic() - began:.1f} s)", flush=True)
 
 
 def quiet(*command: str | Path, **more: object) -> str:
-    return subprocess.run([str(c) for c in command], check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more).stdout  # type: ignore[call-overload,no-any-return]
+    return subprocess.run(
+        [str(c) for c in command], check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more
+    ).stdout  # type: ignore[call-overload,no-any-return]
 
 
 def python_ready(lock: str) -> str:
-    """The virtual environment with the locked packages. The tests' lock holds the other one whole, so either order is safe."""
+    """The virtual environment with the locked packages. The tests' lock holds the other one whole, so either order is
+    safe."""
     text = (ROOT / lock).read_bytes()
     stamp, mark = VENV / f"{lock}.stamp", hashlib.sha256(text + sys.version.encode()).hexdigest()
     if PYTHON.exists() and stamp.exists() and stamp.read_text() == mark:
         return "as locked"
     if not PYTHON.exists():
         _venv()
-    _patiently(PYTHON, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--require-hashes", "-r", ROOT / lock)
+    _patiently(
+        PYTHON, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--require-hashes", "-r", ROOT / lock
+    )
     stamp.write_text(mark)
     return "installed"
 
@@ -64,7 +75,11 @@ def _venv() -> None:
         quiet(*command)
     except subprocess.CalledProcessError:
         package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
-        _apt(package, f"{sys.executable} cannot make a virtual environment: install {package} (Debian: apt-get install {package})")
+        _apt(
+            package,
+            f"{sys.executable} cannot make a virtual environment: "
+            f"install {package} (Debian: apt-get install {package})",
+        )
         quiet(*command)
 
 
@@ -81,11 +96,16 @@ def _patiently(*command: str | Path, tries: int = 3, **more: object) -> str:
 
 
 def java_ready() -> str:
-    """Java 17 or newer: found, or installed where that is possible. Leaves JAVA_HOME at one that PATH does not lead to."""
+    """Java 17 or newer: found, or installed where that is possible. Leaves JAVA_HOME at one that PATH does not lead
+    to."""
     found = _java()
     if found:
         return found
-    _apt("openjdk-17-jre-headless", f"Java {NEEDED_JAVA} was not found: install it (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME")
+    _apt(
+        "openjdk-17-jre-headless",
+        f"Java {NEEDED_JAVA} was not found: install it (Debian: apt-get install openjdk-17-jre-headless) or set "
+        f"JAVA_HOME",
+    )
     found = _java()
     if not found:
         raise Missing(f"Java {NEEDED_JAVA} was installed but does not start; set JAVA_HOME")
@@ -120,7 +140,10 @@ def _apt(package: str, otherwise: str) -> None:
         raise Missing(otherwise)
     sudo: list[str] = []
     if os.geteuid() != 0:
-        if not shutil.which("sudo") or subprocess.run(["sudo", "-n", "true"], capture_output=True, check=False).returncode:
+        if (
+            not shutil.which("sudo")
+            or subprocess.run(["sudo", "-n", "true"], capture_output=True, check=False).returncode
+        ):
             raise Missing(otherwise)
         sudo = ["sudo", "-n"]
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
@@ -128,12 +151,17 @@ def _apt(package: str, otherwise: str) -> None:
         quiet(*sudo, "apt-get", "update", "-q", env=environment)
         quiet(*sudo, "apt-get", "install", "-qy", "--no-install-recommends", package, env=environment)
     except subprocess.CalledProcessError as error:
-        raise Missing(f"{otherwise}; apt-get said: {error.output.strip().splitlines()[-1] if error.output.strip() else 'nothing'}") from None
+        raise Missing(
+            f"{otherwise}; apt-get said: {error.output.strip().splitlines()[-1] if error.output.strip() else 'nothing'}"
+        ) from None
 
 
 def jars_ready(s3: bool = False) -> str:
-    """The Delta jars, and those for S3 where the lake or staging lies there, resolved once; later starts need no network."""
-    needed = s3 or any(os.environ.get(name, "").startswith("s3:") for name in ("ONDATRA_LAKE_URL", "ONDATRA_STAGING_URL"))
+    """The Delta jars, and those for S3 where the lake or staging lies there, resolved once; later starts need no
+    network."""
+    needed = s3 or any(
+        os.environ.get(name, "").startswith("s3:") for name in ("ONDATRA_LAKE_URL", "ONDATRA_STAGING_URL")
+    )
     return _jars("s3" if needed else "delta", JARS)
 
 
@@ -143,7 +171,12 @@ def wiremock_ready() -> str:
 
 
 def _jars(wanted: str, folder: Path) -> str:
-    if subprocess.run([PYTHON, "-m", "runtime.lake.jars", "--check", wanted, folder], cwd=ROOT, capture_output=True, check=False).returncode == 0:
+    if (
+        subprocess.run(
+            [PYTHON, "-m", "runtime.lake.jars", "--check", wanted, folder], cwd=ROOT, capture_output=True, check=False
+        ).returncode
+        == 0
+    ):
         return "kept"
     _patiently(PYTHON, "-m", "runtime.lake.jars", wanted, folder, cwd=ROOT)
     return "resolved"
@@ -158,8 +191,10 @@ def chromium_ready() -> str:
 
 def postgres_ready() -> str:
     """PostgreSQL's programs, for the tests on the database of production."""
+
     def found() -> bool:
         return bool(shutil.which("initdb") or list(Path("/usr/lib/postgresql").glob("*/bin/initdb")))
+
     if found():
         return "found"
     _apt("postgresql", "PostgreSQL was not found: install it (Debian: apt-get install postgresql)")
@@ -177,7 +212,9 @@ def data_ready() -> str:
         probe.write_text("")
         probe.unlink()
     except OSError as error:
-        raise Missing(f"the data folder {data} cannot be written ({error.strerror}): make it writable or set ONDATRA_DATA_DIR") from None
+        raise Missing(
+            f"the data folder {data} cannot be written ({error.strerror}): make it writable or set ONDATRA_DATA_DIR"
+        ) from None
     return str(data)
 
 

@@ -1,4 +1,5 @@
 """bin/up: set-up with the system's Python, then the demo with the project's own."""
+
 from __future__ import annotations
 
 import os

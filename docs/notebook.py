@@ -1,13 +1,13 @@
-# ruff: noqa: B018, E501
-# %% [markdown]
-# # What did my syncs do?
+# ruff: noqa: B018, E501 %% [markdown] # What did my syncs do?
 #
-# Questions about the files of Sync Tracking, with plain DuckDB on the folder or the bucket in which they lie. Nothing of the product is needed.
+# Questions about the files of Sync Tracking, with plain DuckDB on the folder or the bucket in which they lie. Nothing
+# of the product is needed.
 #
-#     python docs/notebook.py s3://your_bucket [ORG_ID SYNC_ID SYNC_RUN_ID]
+# python docs/notebook.py s3://your_bucket [ORG_ID SYNC_ID SYNC_RUN_ID]
 #
-# The cells run one after the other, here or in any editor that knows `# %%`. For S3 the standard AWS variables say who asks;
-# `pip install duckdb pyarrow fsspec` is all that is needed. (With DuckDB's extension httpfs, `CREATE SECRET (TYPE s3, …)` does the same.)
+# The cells run one after the other, here or in any editor that knows `# %%`. For S3 the standard AWS variables say who
+# asks; `pip install duckdb pyarrow fsspec` is all that is needed. (With DuckDB's extension httpfs, `CREATE SECRET (TYPE
+# s3, …)` does the same.)
 
 # %%
 from __future__ import annotations
@@ -35,7 +35,15 @@ if STORE.startswith("s3://"):
 
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
     scheme, _, host = endpoint.rpartition("://")
-    con.register_filesystem(Bucket(S3FileSystem(endpoint_override=host or None, scheme=scheme or "https", region=os.environ.get("AWS_REGION", "us-east-1"))))
+    con.register_filesystem(
+        Bucket(
+            S3FileSystem(
+                endpoint_override=host or None,
+                scheme=scheme or "https",
+                region=os.environ.get("AWS_REGION", "us-east-1"),
+            )
+        )
+    )
 
 RUN = f"{STORE}/sync_tracking_datasets/{ORG_ID}/{SYNC_ID}/{SYNC_RUN_ID}"
 FACTS = f"{STORE}/metadata/{ORG_ID}"
@@ -52,24 +60,30 @@ def ask(title: str, sql: str) -> None:
 # The question, word for word, that the files were made for.
 
 # %%
-ask("Rejected records by error message", f"""
+ask(
+    "Rejected records by error message",
+    f"""
 SELECT status_message, ARRAY_AGG(identifier) AS rejected_records
 FROM read_parquet('{RUN}/*.parquet', union_by_name=True)
 WHERE status = 'rejected'
 GROUP BY 1
-""")
+""",
+)
 
-# %% [markdown]
-# ## How did each record end?
+# %% [markdown] ## How did each record end?
 #
-# `NULL` and `DUPLICATE` are checks before anything is sent: the key is missing, or stands more than once in the source. `NULL` is a text.
+# `NULL` and `DUPLICATE` are checks before anything is sent: the key is missing, or stands more than once in the source.
+# `NULL` is a text.
 
 # %%
-ask("Records by status and operation", f"""
+ask(
+    "Records by status and operation",
+    f"""
 SELECT operation, status, count(*) AS records, min(batch_started_at) AS first_sent, max(batch_ended_at) AS last_sent
 FROM read_parquet('{RUN}/*.parquet', union_by_name=True)
 GROUP BY ALL ORDER BY ALL
-""")
+""",
+)
 
 # %% [markdown]
 # ## What was the source row of a record that failed?
@@ -77,37 +91,49 @@ GROUP BY ALL ORDER BY ALL
 # `record_payload` is JSON; `metadata.json` says of which type each field is.
 
 # %%
-ask("Payloads of rejected records", f"""
+ask(
+    "Payloads of rejected records",
+    f"""
 SELECT identifier, status_message, record_payload
 FROM read_parquet('{RUN}/*.parquet', union_by_name=True)
 WHERE status = 'rejected' ORDER BY identifier LIMIT 20
-""")
-ask("Fields and their types", f"""
+""",
+)
+ask(
+    "Fields and their types",
+    f"""
 SELECT DISTINCT sync_name, unnest(map_keys(fields)) AS field, unnest(map_values(fields)) AS type
 FROM (SELECT sync_name, CAST(record_payload_schema AS MAP(VARCHAR, VARCHAR)) AS fields FROM read_json('{RUN}/metadata.json', columns = {{sync_name: 'VARCHAR', record_payload_schema: 'JSON'}}))
 ORDER BY ALL
-""")
+""",
+)
 
 # %% [markdown]
 # ## Which invalid rows does the source have?
 
 # %%
-ask("Invalid rows", f"""
+ask(
+    "Invalid rows",
+    f"""
 SELECT status, identifier, status_message, count(*) AS rows
 FROM read_parquet('{RUN}/*.parquet', union_by_name=True)
 WHERE status IN ('NULL', 'DUPLICATE') GROUP BY ALL ORDER BY ALL
-""")
+""",
+)
 
 # %% [markdown]
 # ## What happened to one record over all runs?
 
 # %%
-ask("History of the record that was rejected most often", f"""
+ask(
+    "History of the record that was rejected most often",
+    f"""
 WITH records AS (FROM read_parquet('{STORE}/sync_tracking_datasets/{ORG_ID}/{SYNC_ID}/*/*.parquet', union_by_name=True)),
      worst AS (SELECT identifier FROM records WHERE status = 'rejected' GROUP BY 1 ORDER BY count(*) DESC, identifier LIMIT 1)
 SELECT identifier, sync_run_id, operation, status, status_message, batch_ended_at
 FROM records SEMI JOIN worst USING (identifier) ORDER BY batch_ended_at
-""")
+""",
+)
 
 # %% [markdown]
 # ## What came from where, and where did it go?
@@ -115,7 +141,9 @@ FROM records SEMI JOIN worst USING (identifier) ORDER BY batch_ended_at
 # `metadata.json` names the ids by which the fact tables are joined.
 
 # %%
-ask("Records by source and destination object", f"""
+ask(
+    "Records by source and destination object",
+    f"""
 SELECT s.name AS source, d.name AS destination, o.name AS object, r.status, count(*) AS records
 FROM read_parquet('{RUN}/*.parquet', union_by_name=True) r
 JOIN read_json('{RUN}/metadata.json') m ON m.sync_run_id::VARCHAR = r.sync_run_id
@@ -123,4 +151,5 @@ JOIN read_parquet('{FACTS}/source_objects.parquet') s ON s.id = m.source_object_
 JOIN read_parquet('{FACTS}/destinations.parquet') d ON d.id = m.destination_id
 JOIN read_parquet('{FACTS}/destination_objects.parquet') o ON o.id = m.destination_object_id
 GROUP BY ALL ORDER BY ALL
-""")
+""",
+)

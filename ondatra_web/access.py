@@ -1,4 +1,5 @@
 """Each kind of row fetched with its rights checked. What a person may not see is not there: 404, never 403."""
+
 from __future__ import annotations
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -69,7 +70,11 @@ def sync_for(user: Person, sync_id: int, *, write: bool = False) -> Sync:
 def run_for(user: Person, run_id: int, *, write: bool = False) -> Run:
     """Raises Http404, and PermissionDenied where the person may only look."""
     try:
-        run = runs_of(user).select_related("sync__workspace__organization", "started_by", "cancelled_by", "bucket__organization").get(pk=run_id)
+        run = (
+            runs_of(user)
+            .select_related("sync__workspace__organization", "started_by", "cancelled_by", "bucket__organization")
+            .get(pk=run_id)
+        )
     except Run.DoesNotExist:
         raise Http404(f"there is no run {run_id} in your organizations") from None
     if write:
@@ -80,15 +85,22 @@ def run_for(user: Person, run_id: int, *, write: bool = False) -> Run:
 def export_for(user: Person, export_id: int) -> Export:
     """Raises Http404."""
     try:
-        return (Export.objects.filter(run__sync__workspace__organization__membership__user_id=_id(user))
-                .select_related("run__sync__workspace", "created_by").get(pk=export_id))
+        return (
+            Export.objects.filter(run__sync__workspace__organization__membership__user_id=_id(user))
+            .select_related("run__sync__workspace", "created_by")
+            .get(pk=export_id)
+        )
     except Export.DoesNotExist:
         raise Http404(f"there is no export {export_id} in your organizations") from None
 
 
 def may_write(user: Person, sync: Sync) -> bool:
     """Whether the person may start and stop runs, not just look."""
-    return Membership.objects.filter(user_id=_id(user), organization_id=sync.workspace.organization_id).exclude(role=Membership.Role.VIEWER).exists()
+    return (
+        Membership.objects.filter(user_id=_id(user), organization_id=sync.workspace.organization_id)
+        .exclude(role=Membership.Role.VIEWER)
+        .exists()
+    )
 
 
 def _check_writes(user: Person, sync: Sync) -> None:

@@ -1,4 +1,5 @@
 """The writes that a page, the API and a command share; each has its one home here."""
+
 from __future__ import annotations
 
 from dataclasses import asdict
@@ -15,15 +16,24 @@ from runtime.errors import ConfigError
 from runtime.records.query import Filter
 
 
-def start_run(sync: Sync, *, user: AbstractBaseUser | None = None, trigger: str = "page", full: bool = False, dry_run: bool = False,
-              **options: Any) -> Run:
+def start_run(
+    sync: Sync,
+    *,
+    user: AbstractBaseUser | None = None,
+    trigger: str = "page",
+    full: bool = False,
+    dry_run: bool = False,
+    **options: Any,
+) -> Run:
     """Makes the run's row and, once that is durable, wakes a worker."""
     if sync.archived_at:
         raise ConfigError(f"{sync.name} is archived: its file is gone, so it can only be looked at")
     told = {"full": full, "dry_run": dry_run, **options}
     with transaction.atomic():
         options = {k: v for k, v in told.items() if v}
-        run = Run.objects.create(sync=sync, trigger=trigger, started_by=audit.person(user), full=full, dry_run=dry_run, options=options)
+        run = Run.objects.create(
+            sync=sync, trigger=trigger, started_by=audit.person(user), full=full, dry_run=dry_run, options=options
+        )
         audit.write(sync.workspace.organization_id, user, "start_run", f"run {run.pk}", told)
         transaction.on_commit(lambda: queue.send("pipeline", run.pk))
     return run
@@ -35,8 +45,12 @@ def retry_run(run: Run, chosen: Filter, *, user: AbstractBaseUser | None = None,
         raise ConfigError(f"{run.sync.name} is archived: its file is gone, so it can only be looked at")
     told = {k: v for k, v in asdict(chosen).items() if v}
     with transaction.atomic():
-        new = Run.objects.create(sync=run.sync, trigger=trigger, started_by=audit.person(user), options={"retry_of": run.pk, "chosen": told})
-        audit.write(run.sync.workspace.organization_id, user, "retry_run", f"run {run.pk}", {"run": new.pk, "chosen": told})
+        new = Run.objects.create(
+            sync=run.sync, trigger=trigger, started_by=audit.person(user), options={"retry_of": run.pk, "chosen": told}
+        )
+        audit.write(
+            run.sync.workspace.organization_id, user, "retry_run", f"run {run.pk}", {"run": new.pk, "chosen": told}
+        )
         transaction.on_commit(lambda: queue.send("pipeline", new.pk))
     return new
 
@@ -46,11 +60,16 @@ def cancel_run(run: Run, *, user: AbstractBaseUser | None = None) -> Run:
     with transaction.atomic():
         now = timezone.now()
         idle = Run.objects.filter(pk=run.pk, status__in=[Run.Status.QUEUED, Run.Status.HELD]).update(
-            status=Run.Status.CANCELLED, ended_at=now, cancelled_by=audit.person(user))
-        asked = Run.objects.filter(pk=run.pk, status=Run.Status.WORKING).update(status=Run.Status.CANCELING, cancelled_by=audit.person(user))
+            status=Run.Status.CANCELLED, ended_at=now, cancelled_by=audit.person(user)
+        )
+        asked = Run.objects.filter(pk=run.pk, status=Run.Status.WORKING).update(
+            status=Run.Status.CANCELING, cancelled_by=audit.person(user)
+        )
         if not idle and not asked:
             run.refresh_from_db()
-            raise ConfigError(f"run {run.pk} is {run.status}: only a run that is queued, held or working can be cancelled")
+            raise ConfigError(
+                f"run {run.pk} is {run.status}: only a run that is queued, held or working can be cancelled"
+            )
         audit.write(run.sync.workspace.organization_id, user, "cancel_run", f"run {run.pk}", {})
     run.refresh_from_db()
     return run
@@ -59,15 +78,19 @@ def cancel_run(run: Run, *, user: AbstractBaseUser | None = None) -> Run:
 def confirm_run(run: Run, *, user: AbstractBaseUser | None = None, trigger: str = "confirm", send: bool = True) -> Run:
     """Lets a held run go on, as a new run that may delete as many records as were shown, and no more."""
     with transaction.atomic():
-        if not Run.objects.filter(pk=run.pk, status=Run.Status.HELD).update(status=Run.Status.CANCELLED, ended_at=timezone.now()):
+        if not Run.objects.filter(pk=run.pk, status=Run.Status.HELD).update(
+            status=Run.Status.CANCELLED, ended_at=timezone.now()
+        ):
             run.refresh_from_db()
             raise ConfigError(f"run {run.pk} is {run.status}: only a held run can be confirmed")
         Run.objects.filter(pk=run.pk).update(error=run.error + " (confirmed)")
         options = {**run.options, "confirms": run.pk}
         if not run.options.get("history_gone"):
             options["confirmed_deletes"] = run.options.get("would_delete", run.deleted)
-        full = run.full or bool(run.options.get("history_gone"))        # what changed is not known, so everything goes
-        new = Run.objects.create(sync=run.sync, trigger=trigger, started_by=audit.person(user), full=full, options=options)
+        full = run.full or bool(run.options.get("history_gone"))  # what changed is not known, so everything goes
+        new = Run.objects.create(
+            sync=run.sync, trigger=trigger, started_by=audit.person(user), full=full, options=options
+        )
         audit.write(run.sync.workspace.organization_id, user, "confirm_run", f"run {run.pk}", {"run": new.pk})
         if send:
             transaction.on_commit(lambda: queue.send("pipeline", new.pk))
@@ -86,7 +109,8 @@ def resume_sync(sync: Sync, *, user: AbstractBaseUser | None = None) -> None:
 
 
 def discard(sync: Sync, *, user: AbstractBaseUser | None = None) -> dict[str, int]:
-    """Drops what waits, as if it had been delivered; the records that it dropped, see `waiting.counted`. Raises ConfigError while a run works."""
+    """Drops what waits, as if it had been delivered; the records that it dropped, see `waiting.counted`. Raises
+    ConfigError while a run works."""
     with transaction.atomic():
         sync = Sync.objects.select_for_update().get(pk=sync.pk)
         working = Run.objects.filter(sync=sync, status__in=[Run.Status.WORKING, Run.Status.CANCELING]).first()

@@ -1,4 +1,5 @@
 """The app."""
+
 from __future__ import annotations
 
 from django.apps import AppConfig

@@ -1,4 +1,5 @@
 """What pages take from the address or a form. Filters never fail: what is no known choice counts as not chosen."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -7,9 +8,25 @@ from django import forms
 
 from ondatra_web.models import Run
 
-STATES = [("", "Any state"), ("completed", "Completed"), ("completed_with_rejects", "With rejects"), ("failed", "Failed"), ("held", "Held"),
-          ("working", "Working"), ("cancelled", "Cancelled"), ("never", "Never run"), ("paused", "Paused"), ("archived", "Archived")]
-STATUSES = [("", "All"), ("success", "Success"), ("rejected", "Rejected"), ("invalid", "Invalid"), ("planned", "Planned")]
+STATES = [
+    ("", "Any state"),
+    ("completed", "Completed"),
+    ("completed_with_rejects", "With rejects"),
+    ("failed", "Failed"),
+    ("held", "Held"),
+    ("working", "Working"),
+    ("cancelled", "Cancelled"),
+    ("never", "Never run"),
+    ("paused", "Paused"),
+    ("archived", "Archived"),
+]
+STATUSES = [
+    ("", "All"),
+    ("success", "Success"),
+    ("rejected", "Rejected"),
+    ("invalid", "Invalid"),
+    ("planned", "Planned"),
+]
 FORMATS = [("csv", "CSV"), ("jsonl", "JSON lines"), ("json", "JSON"), ("parquet", "Parquet")]
 
 
@@ -38,14 +55,14 @@ class RecordFilterForm(AddressForm):
     status = forms.ChoiceField(required=False, choices=STATUSES)
     operation = forms.CharField(required=False, max_length=20)
     change_type = forms.CharField(required=False, max_length=20)
-    reason = forms.IntegerField(required=False)                 # id of a message group of the run
+    reason = forms.IntegerField(required=False)  # id of a message group of the run
     q = forms.CharField(required=False, max_length=2_000, strip=False)
-    record = forms.CharField(required=False, max_length=200)    # a record's address within the run: file and row
+    record = forms.CharField(required=False, max_length=200)  # a record's address within the run: file and row
 
 
 class DownloadForm(RecordFilterForm):
     format = forms.ChoiceField(choices=FORMATS)
-    sample = forms.BooleanField(required=False)                 # the first rows only, at once
+    sample = forms.BooleanField(required=False)  # the first rows only, at once
 
 
 class StartForm(forms.Form):
@@ -59,7 +76,7 @@ class BucketForm(forms.Form):
     """A bucket of an organization's own; which words are allowed is said where it is saved."""
 
     bucket = forms.CharField(max_length=63)
-    prefix = forms.CharField(required=False, max_length=300)      # type: ignore[assignment]  # no clash: fields leave the class
+    prefix = forms.CharField(required=False, max_length=300)  # type: ignore[assignment]  # no clash: fields leave the class
     region = forms.CharField(max_length=50, initial="us-east-1")
     endpoint = forms.CharField(required=False, max_length=500)
     by = forms.ChoiceField(choices=[("key", "Key pair"), ("role", "Role")], initial="key")

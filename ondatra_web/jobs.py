@@ -1,5 +1,6 @@
 """The workers' actors: an id in, the row loaded, one call. Leases in the database decide who works, so a message that
 comes twice or late does no harm; one that is lost is sent again by the scheduler."""
+
 from __future__ import annotations
 
 import logging
@@ -7,7 +8,7 @@ import logging
 import django
 from django.apps import apps
 
-if not apps.ready:              # a Dramatiq process imports this module first
+if not apps.ready:  # a Dramatiq process imports this module first
     django.setup()
 
 import dramatiq  # noqa: E402
@@ -46,7 +47,7 @@ def stage(run: Run) -> None:
             walk = execution.stage_retry(run)
         else:
             walk = execution.prepare(run.sync.workspace, [run.sync.name])
-            run.sync.refresh_from_db()              # the file may have another name by now
+            run.sync.refresh_from_db()  # the file may have another name by now
             execution.run_line(walk, run.options, trigger=run.trigger, given={run.sync.name: run})
     except OndatraError as error:
         execution.fail(run, str(error))

@@ -1,4 +1,5 @@
 """A workspace's project folder and secrets."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -14,7 +15,9 @@ def workspace_of(slug: str) -> Workspace:
     """Raises ConfigError that lists the workspaces there are."""
     found = Workspace.objects.select_related("organization").filter(slug=slug).first()
     if found is None:
-        known = ", ".join(Workspace.objects.values_list("slug", flat=True)[:20]) or "none; run bin/up or manage.py migrate"
+        known = (
+            ", ".join(Workspace.objects.values_list("slug", flat=True)[:20]) or "none; run bin/up or manage.py migrate"
+        )
         raise ConfigError(f"there is no workspace {slug!r}; there are: {known}")
     return found
 
@@ -26,16 +29,29 @@ def secrets_of(workspace: Workspace) -> secrets.Secrets:
 
 def project_of(workspace: Workspace, names: Sequence[str] = (), *, analyse: Analyse | None = None) -> Project:
     """Raises ProjectError with all problems, ConfigError."""
-    return load_project(_folder(workspace), secrets=secrets_of(workspace), allow_paths=[Path(p) for p in workspace.allow_paths], names=names, analyse=analyse)
+    return load_project(
+        _folder(workspace),
+        secrets=secrets_of(workspace),
+        allow_paths=[Path(p) for p in workspace.allow_paths],
+        names=names,
+        analyse=analyse,
+    )
 
 
 def check(workspace: Workspace, *, analyse: Analyse | None = None) -> tuple[Project, list[Problem]]:
-    return check_project(_folder(workspace), secrets=secrets_of(workspace), allow_paths=[Path(p) for p in workspace.allow_paths], analyse=analyse)
+    return check_project(
+        _folder(workspace),
+        secrets=secrets_of(workspace),
+        allow_paths=[Path(p) for p in workspace.allow_paths],
+        analyse=analyse,
+    )
 
 
 def _folder(workspace: Workspace) -> Path:
     folder = Path(workspace.project_dir)
     if not folder.is_dir():
-        raise ConfigError(f"the project folder {folder} of workspace {workspace.slug} does not exist: "
-                          f"`manage.py workspace {workspace.slug} --project DIR` points it elsewhere")
+        raise ConfigError(
+            f"the project folder {folder} of workspace {workspace.slug} does not exist: "
+            f"`manage.py workspace {workspace.slug} --project DIR` points it elsewhere"
+        )
     return folder

@@ -1,4 +1,6 @@
-"""Messages for the workers. They carry ids only; the database is the truth, and the scheduler sends again what was lost."""
+"""Messages for the workers. They carry ids only; the database is the truth, and the scheduler sends again what was
+lost."""
+
 from __future__ import annotations
 
 import logging
@@ -12,7 +14,8 @@ log = logging.getLogger("ondatra.queue")
 
 
 def broker() -> dramatiq.Broker:
-    """The process's broker: Redis where REDIS_URL is set, else one that only remembers (a run in one process needs none)."""
+    """The process's broker: Redis where REDIS_URL is set, else one that only remembers (a run in one process needs
+    none)."""
     global _broker
     if _broker is None:
         _broker = RedisBroker(url=settings.ONDATRA.redis_url) if settings.ONDATRA.redis_url else StubBroker()
@@ -25,7 +28,7 @@ _broker: dramatiq.Broker | None = None
 
 def send(actor: str, *args: int, queue: str = "") -> None:
     """Wakes a worker. A broker that is down is logged, not raised: the scheduler sends again."""
-    queue = queue or actor                      # an actor has a queue of its own name unless another kind of worker takes it
+    queue = queue or actor  # an actor has a queue of its own name unless another kind of worker takes it
     try:
         broker().declare_queue(queue)
         broker().enqueue(dramatiq.Message(queue_name=queue, actor_name=actor, args=args, kwargs={}, options={}))

@@ -1,4 +1,5 @@
 """Django's settings, each from the environment with a default that runs on one machine."""
+
 from __future__ import annotations
 
 import os

@@ -1,4 +1,5 @@
 """Which processes live. A process holds an operating-system lock for life, so a free lock proves that it is dead."""
+
 from __future__ import annotations
 
 import contextlib
@@ -24,14 +25,16 @@ HEARTBEAT_SECONDS = 10
 #: Advisory lock numbers of workers start here, out of the way of other users of the database.
 ADVISORY_BASE = 0x0D_A7_2A << 32
 
-_mine: dict[int, tuple[Worker, Any]] = {}       # process id -> its row and what holds its lock
-_seen: dict[int, tuple[dt.datetime, float]] = {}        # worker -> its heartbeat, and since when this process sees the same one (monotonic)
+_mine: dict[int, tuple[Worker, Any]] = {}  # process id -> its row and what holds its lock
+_seen: dict[
+    int, tuple[dt.datetime, float]
+] = {}  # worker -> its heartbeat, and since when this process sees the same one (monotonic)
 _guard = threading.Lock()
 
 
 def me(kind: str = "run") -> Worker:
-    """This process's row. The first call makes it, takes the lock and starts the heartbeat; it should stand before a transaction, not in
-    one: a rollback would take the row away again, and its number would go to another process."""
+    """This process's row. The first call makes it, takes the lock and starts the heartbeat; it should stand before a
+    transaction, not in one: a rollback would take the row away again, and its number would go to another process."""
     with _guard:
         if os.getpid() not in _mine:
             worker = Worker.objects.create(kind=kind, host=socket.gethostname(), pid=os.getpid())
@@ -59,8 +62,8 @@ def is_anothers(worker: Worker | None) -> bool:
 def _is_silent(worker: Worker) -> bool:
     """Whether its heartbeat stands still: the process was stopped, or its machine is gone.
 
-    A clock that was set proves nothing. On one machine all processes share the monotonic clock, which the lock's file tells; else a worker that was seen
-    before must also have been silent for as long as this process looks on.
+    A clock that was set proves nothing. On one machine all processes share the monotonic clock, which the lock's file
+    tells; else a worker that was seen before must also have been silent for as long as this process looks on.
     """
     if worker.lock and worker.host == socket.gethostname():
         with contextlib.suppress(OSError, ValueError):
@@ -78,14 +81,14 @@ def _is_silent(worker: Worker) -> bool:
 
 def _hold(worker: Worker) -> Any:
     if connection.vendor == "postgresql":
-        own = connections["default"].copy()     # type: ignore[no-untyped-call]  # a session of its own: the lock lives as long as it
-        own.inc_thread_sharing()                # the heartbeat looks after it
+        own = connections["default"].copy()  # type: ignore[no-untyped-call]  # a session of its own: the lock lives as long as it
+        own.inc_thread_sharing()  # the heartbeat looks after it
         _keep_session(own, worker.pk)
         return own
     folder = settings.ONDATRA.locks_dir
     folder.mkdir(parents=True, exist_ok=True)
     worker.lock = str(folder / f"worker-{worker.pk}.lock")
-    file = open(worker.lock, "w")               # noqa: SIM115  held open for the life of the process
+    file = open(worker.lock, "w")  # noqa: SIM115  held open for the life of the process
     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     _tell_time(file)
     worker.save(update_fields=["lock"])
@@ -93,14 +96,15 @@ def _hold(worker: Worker) -> Any:
 
 
 def _keep_session(own: Any, pk: int) -> None:
-    """Takes the advisory lock where the session that held it is gone: a database that was started anew knows no locks."""
+    """Takes the advisory lock where the session that held it is gone: a database that was started anew knows no
+    locks."""
     try:
         with own.cursor() as cursor:
             cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()")
             if not cursor.fetchone()[0]:
                 cursor.execute("SELECT pg_advisory_lock(%s)", [ADVISORY_BASE + pk])
     except Exception:
-        own.close()                             # the next beat connects anew
+        own.close()  # the next beat connects anew
         raise
 
 
@@ -111,7 +115,7 @@ def _tell_time(file: IO[str]) -> None:
 def _lock_is_free(worker: Worker) -> bool:
     if not worker.lock:
         if connection.vendor != "postgresql":
-            return False                        # made but not yet locked: its heartbeat decides
+            return False  # made but not yet locked: its heartbeat decides
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_try_advisory_lock(%s)", [ADVISORY_BASE + worker.pk])
             free = bool(cursor.fetchone()[0])
@@ -122,7 +126,7 @@ def _lock_is_free(worker: Worker) -> bool:
         return False
     file: IO[str] | None = None
     try:
-        file = open(worker.lock)                # noqa: SIM115
+        file = open(worker.lock)  # noqa: SIM115
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except FileNotFoundError:
         return True
@@ -138,7 +142,8 @@ def _lock_is_free(worker: Worker) -> bool:
 
 
 def give_back(delivery_id: int, lease: int) -> None:
-    """A claim that this process, which lives on, will not work on: free at the next heartbeat that reaches the database."""
+    """A claim that this process, which lives on, will not work on: free at the next heartbeat that reaches the
+    database."""
     _give_back(Delivery.objects.filter(pk=delivery_id, lease=lease).exclude(status=Delivery.Status.CLOSED))
 
 
@@ -165,7 +170,7 @@ def _free_given_back() -> None:
 def _beat(pk: int) -> None:
     while True:
         threading.Event().wait(HEARTBEAT_SECONDS)
-        with contextlib.suppress(Exception):    # a database that is down for a while must not end the heartbeat
+        with contextlib.suppress(Exception):  # a database that is down for a while must not end the heartbeat
             if not _keep_lock(pk):
                 return
             close_old_connections()
@@ -175,10 +180,11 @@ def _beat(pk: int) -> None:
 
 
 def _keep_lock(pk: int) -> bool:
-    """Whether the process still goes by that row. A function, so that nothing holds the lock while the thread waits for time or the database."""
+    """Whether the process still goes by that row. A function, so that nothing holds the lock while the thread waits for
+    time or the database."""
     mine = _mine.get(os.getpid())
     if mine is None or mine[0].pk != pk:
-        return False                            # a test ended it
+        return False  # a test ended it
     worker, lock = mine
     if worker.lock:
         _tell_time(lock)

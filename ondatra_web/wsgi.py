@@ -1,4 +1,5 @@
 """What a WSGI server loads."""
+
 import os
 
 from django.core.wsgi import get_wsgi_application

@@ -1,4 +1,5 @@
 """Where an install keeps its parts, read once from the environment."""
+
 from __future__ import annotations
 
 import os
@@ -67,7 +68,9 @@ def from_env(env: Mapping[str, str] = os.environ) -> Config:
         redis_url=env.get("REDIS_URL") or None,
         spark_master=env.get("SPARK_MASTER") or "local[2]",
         s3_endpoint=env.get("AWS_ENDPOINT_URL_S3") or env.get("AWS_ENDPOINT_URL") or None,
-        bucket_endpoints=tuple(e.strip().rstrip("/") for e in env.get("ONDATRA_BUCKET_ENDPOINTS", "").split(",") if e.strip()),
+        bucket_endpoints=tuple(
+            e.strip().rstrip("/") for e in env.get("ONDATRA_BUCKET_ENDPOINTS", "").split(",") if e.strip()
+        ),
         upkeep=env.get("ONDATRA_UPKEEP") or "0 3 * * *",
         catalog_classes=tuple(c.strip() for c in env.get("ONDATRA_CATALOG_CLASSES", "").split(",") if c.strip()),
         most_unwritten=int(env.get("ONDATRA_MOST_UNWRITTEN") or 5_000_000),

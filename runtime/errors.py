@@ -10,6 +10,7 @@ OndatraError
 ├── LeaseLost           another process took the work over; the caller stops at once
 └── Cancelled           a person stopped the run
 """
+
 from __future__ import annotations
 
 import re
@@ -30,11 +31,17 @@ class Problem:
 
 
 def said_by_spark(error: BaseException | str) -> str:
-    """Spark's own words in one line: without stack, plan, the job's number, and the excerpt and places of the SQL, which is the translation's."""
-    text = re.split(r"\n+JVM stacktrace:|\n\s*at |\n+== |;\s*line \d+,? pos|\s*SQLSTATE: \w+;\s*\n", str(error) or type(error).__name__)[0]
+    """Spark's own words in one line: without stack, plan, the job's number, and the excerpt and places of the SQL,
+    which is the translation's."""
+    text = re.split(
+        r"\n+JVM stacktrace:|\n\s*at |\n+== |;\s*line \d+,? pos|\s*SQLSTATE: \w+;\s*\n",
+        str(error) or type(error).__name__,
+    )[0]
     for condition in [*re.finditer(r"\[[A-Z][A-Z0-9]*_[A-Z0-9_.]+\] ", text)][-1:]:
-        text = text[condition.end():]
-    text = re.sub(r"\s*SQLSTATE: \w+;?|\s*\(line \d+, pos \d+\)|\s*If necessary set \S+ to \S+ to bypass this error\.", "", text)
+        text = text[condition.end() :]
+    text = re.sub(
+        r"\s*SQLSTATE: \w+;?|\s*\(line \d+, pos \d+\)|\s*If necessary set \S+ to \S+ to bypass this error\.", "", text
+    )
     return " ".join(text.split())
 
 
@@ -59,7 +66,8 @@ class BuildError(OndatraError):
 
 
 class HeldError(OndatraError):
-    """Raised when a run needs a person's word before it may write, with what it would do in records; `gone` if the changes since the mark are."""
+    """Raised when a run needs a person's word before it may write, with what it would do in records; `gone` if the
+    changes since the mark are."""
 
     source = unchanged = invalid = changed = deleted = 0
     gone = False

@@ -2,6 +2,7 @@
 
 `ONDATRA_FAULT=name` kills the process with SIGKILL when it reaches that point; without it a point costs one look.
 """
+
 from __future__ import annotations
 
 import os

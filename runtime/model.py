@@ -1,4 +1,5 @@
 """One SQL model: one file of `models/`, read into one frozen Model."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -50,13 +51,13 @@ class MaxDeletes:
 class Model:
     """A parsed model file; what its directives leave out has the contract's default."""
 
-    name: str                                   # "sync.contacts", lower case
-    file: str                                   # "models/sync/contacts.sql", relative to the project folder
+    name: str  # "sync.contacts", lower case
+    file: str  # "models/sync/contacts.sql", relative to the project folder
     path: Path
-    sql: str                                    # the SELECT, without header and trailing ;
-    sql_line: int                               # the file's line on which `sql` begins
+    sql: str  # the SELECT, without header and trailing ;
+    sql_line: int  # the file's line on which `sql` begins
     kind: Kind = "table"
-    key: tuple[str, ...] = ()                   # unique, group or partition columns, as the SELECT spells them
+    key: tuple[str, ...] = ()  # unique, group or partition columns, as the SELECT spells them
     sink: Sink | None = None
     identifier: str | None = None
     on_missing: Literal["ignore", "delete"] = "ignore"
@@ -68,7 +69,7 @@ class Model:
     description: str = ""
     tags: tuple[str, ...] = ()
     dialect: Dialect = "duckdb"
-    lines: dict[str, int] = field(default_factory=dict, compare=False)     # directive -> its line
+    lines: dict[str, int] = field(default_factory=dict, compare=False)  # directive -> its line
 
     def line(self, directive: str) -> int:
         """The line to point at when that directive is wrong or missing."""

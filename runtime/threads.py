@@ -1,4 +1,6 @@
-"""Work that can be left behind: in daemon threads, so that a cancel never waits for a destination that does not answer."""
+"""Work that can be left behind: in daemon threads, so that a cancel never waits for a destination that does not
+answer."""
+
 from __future__ import annotations
 
 import threading
@@ -10,17 +12,20 @@ from contextlib import contextmanager
 LOOK_EVERY = 0.5
 #: So long after a cancel the work may still end by itself.
 GRACE = 2.0
-#: Bytes of stack that a push function may use: 5 MB for JSON of as many levels as `nesting` lets pass, and 130 a level where a value becomes text.
+#: Bytes of stack that a push function may use: 5 MB for JSON of as many levels as `nesting` lets pass, and 130 a level
+#: where a value becomes text.
 STACK = 128 << 20
 
 Act = Callable[[], None]
 
 
-def supervised(work: Act, cancelled: Callable[[], bool], *, abandon: Act, ends: Act, meanwhile: Act = lambda: None) -> None:
+def supervised(
+    work: Act, cancelled: Callable[[], bool], *, abandon: Act, ends: Act, meanwhile: Act = lambda: None
+) -> None:
     """Runs `work` in a thread and waits for it; raises what it raised.
 
-    GRACE seconds after a cancel `abandon` is called and the thread left to itself; also when this thread is interrupted. `ends` is the thread's last act,
-    `meanwhile` what this one does at each look.
+    GRACE seconds after a cancel `abandon` is called and the thread left to itself; also when this thread is
+    interrupted. `ends` is the thread's last act, `meanwhile` what this one does at each look.
     """
     errors: list[BaseException] = []
     done = threading.Event()
@@ -28,7 +33,7 @@ def supervised(work: Act, cancelled: Callable[[], bool], *, abandon: Act, ends: 
     def run() -> None:
         try:
             work()
-        except BaseException as error:          # raised below, in the thread that waits
+        except BaseException as error:  # raised below, in the thread that waits
             errors.append(error)
         finally:
             try:
@@ -54,7 +59,8 @@ def supervised(work: Act, cancelled: Callable[[], bool], *, abandon: Act, ends: 
 
 
 def side_by_side(n: int, work: Iterator[Act], *, ends: Act) -> None:
-    """Does the work in `n` daemon threads, which take it one by one in its order; raises the first error once all have ended."""
+    """Does the work in `n` daemon threads, which take it one by one in its order; raises the first error once all have
+    ended."""
     lock = threading.Lock()
     errors: list[BaseException] = []
 

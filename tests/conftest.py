@@ -1,4 +1,6 @@
-"""What tests share: in each process one Spark session, one server of each kind, three people. See early.py for the folders."""
+"""What tests share: in each process one Spark session, one server of each kind, three people. See early.py for the
+folders."""
+
 from __future__ import annotations
 
 import shutil
@@ -64,7 +66,8 @@ def duckdb_of_its_own() -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def no_records_left() -> Iterator[None]:
-    """Ids begin anew where a file's tests are rolled back or empty the tables: whatever follows must not meet their record files."""
+    """Ids begin anew where a file's tests are rolled back or empty the tables: whatever follows must not meet their
+    record files."""
     yield
     from django.conf import settings
 
@@ -147,8 +150,16 @@ def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[s
     """The machine's Chromium; nothing is downloaded."""
     found = shutil.which("chromium") or shutil.which("google-chrome")
     if found is None:
-        raise RuntimeError("chromium was not found: install it (Debian: apt-get install chromium), or run bin/test, which does")
-    flags = ["--no-sandbox", "--headless", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+        raise RuntimeError(
+            "chromium was not found: install it (Debian: apt-get install chromium), or run bin/test, which does"
+        )
+    flags = [
+        "--no-sandbox",
+        "--headless",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+    ]
     return {**browser_type_launch_args, "executable_path": found, "args": flags}
 
 
@@ -169,7 +180,10 @@ def not_yet() -> dict[str, str]:
 def _waits(item: pytest.Item, waiting: dict[str, str]) -> bool:
     """Whether the list names the case, or its file or folder."""
     name = item.nodeid.partition("[")[0].removeprefix("tests/")
-    return any(name in (node, f"conformance/{node}") or name.startswith((f"{node}::", f"{node}/", f"conformance/{node}::")) for node in waiting)
+    return any(
+        name in (node, f"conformance/{node}") or name.startswith((f"{node}::", f"{node}/", f"conformance/{node}::"))
+        for node in waiting
+    )
 
 
 def _rank(item: pytest.Item) -> int:
@@ -184,7 +198,9 @@ def _rank(item: pytest.Item) -> int:
 def _empties_tables(item: pytest.Item) -> bool:
     """Whether the tables are empty after the test, also of what migrations made."""
     marker = item.get_closest_marker("django_db")
-    return bool(marker and marker.kwargs.get("transaction")) or bool({"transactional_db", "live_server"} & set(getattr(item, "fixturenames", ())))
+    return bool(marker and marker.kwargs.get("transaction")) or bool(
+        {"transactional_db", "live_server"} & set(getattr(item, "fixturenames", ()))
+    )
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
@@ -214,8 +230,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _place(file: list[pytest.Item]) -> tuple[int, bool, int]:
-    """When a file's turn comes: by rank, those that empty tables behind those that need what migrations put there, then the longest first,
-    so that both processes end at about the same time."""
+    """When a file's turn comes: by rank, those that empty tables behind those that need what migrations put there, then
+    the longest first, so that both processes end at about the same time."""
     rank = max(map(_rank, file))
     length = sum(SLOW if item.get_closest_marker("slow") else 1 for item in file)
     return rank, any(map(_empties_tables, file)), -length if rank else 0

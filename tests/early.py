@@ -1,4 +1,6 @@
-"""Loaded by `-p early`, before pytest-django loads the settings: tests get folders of their own, whatever the environment says."""
+"""Loaded by `-p early`, before pytest-django loads the settings: tests get folders of their own, whatever the
+environment says."""
+
 from __future__ import annotations
 
 import atexit
@@ -6,7 +8,15 @@ import os
 import shutil
 import tempfile
 
-OWN = ("DATABASE_URL", "REDIS_URL", "ONDATRA_LAKE_URL", "ONDATRA_STAGING_URL", "ONDATRA_TRACKING_URL", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
+OWN = (
+    "DATABASE_URL",
+    "REDIS_URL",
+    "ONDATRA_LAKE_URL",
+    "ONDATRA_STAGING_URL",
+    "ONDATRA_TRACKING_URL",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_S3",
+)
 
 folder = tempfile.mkdtemp(prefix="ondatra-tests-")
 atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -15,5 +25,6 @@ for name in OWN:
 os.environ["ONDATRA_DATA_DIR"] = folder
 # Playwright's event loop runs in the thread of the tests; their own queries are not asynchronous.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
-# A test's data are few, so the JVM's second compiler and a parallel collector take more time than they give: two fifths of all that tests take.
+# A test's data are few, so the JVM's second compiler and a parallel collector take more time than they give: two fifths
+# of all that tests take.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")

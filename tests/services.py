@@ -1,4 +1,6 @@
-"""Real servers for tests, on free ports and in fresh folders: Redis, PostgreSQL, S3. A missing program fails; nothing is skipped."""
+"""Real servers for tests, on free ports and in fresh folders: Redis, PostgreSQL, S3. A missing program fails; nothing
+is skipped."""
+
 from __future__ import annotations
 
 import os
@@ -36,8 +38,23 @@ def redis(folder: Path, port: int = 0) -> Iterator[str]:
     """The URL of a Redis of its own, with the settings of bin/up."""
     port = port or free_port()
     folder.mkdir(parents=True, exist_ok=True)
-    process = subprocess.Popen([redis_program(), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", "", "--appendonly", "yes"],
-                               stdout=subprocess.DEVNULL, start_new_session=True)
+    process = subprocess.Popen(
+        [
+            redis_program(),
+            "--port",
+            str(port),
+            "--bind",
+            "127.0.0.1",
+            "--dir",
+            str(folder),
+            "--save",
+            "",
+            "--appendonly",
+            "yes",
+        ],
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     try:
         _answers(port, process)
         yield f"redis://127.0.0.1:{port}/0"
@@ -50,7 +67,10 @@ def _postgres_program(name: str) -> str:
     installed = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
     found = shutil.which(name) or (str(installed[-1]) if installed else None)
     if found is None:
-        raise RuntimeError(f"{name} was not found: install PostgreSQL (Debian: apt-get install postgresql), or run bin/test, which does")
+        raise RuntimeError(
+            f"{name} was not found: install PostgreSQL (Debian: apt-get install postgresql), or run bin/test, which "
+            f"does"
+        )
     return found
 
 
@@ -96,11 +116,34 @@ def postgres_server() -> Iterator[Postgres]:
         if before:
             subprocess.run(["chown", "-R", "postgres", str(folder)], check=True)
         port, data = free_port(), str(folder / "data")
-        subprocess.run([*before, _postgres_program("initdb"), "-D", data, "-A", "scram-sha-256", "-U", "app", f"--pwfile={folder / 'pw'}", "--no-sync",
-                        "-E", "UTF8", "--locale=C.UTF-8"], check=True, stdout=subprocess.DEVNULL, cwd="/")
+        subprocess.run(
+            [
+                *before,
+                _postgres_program("initdb"),
+                "-D",
+                data,
+                "-A",
+                "scram-sha-256",
+                "-U",
+                "app",
+                f"--pwfile={folder / 'pw'}",
+                "--no-sync",
+                "-E",
+                "UTF8",
+                "--locale=C.UTF-8",
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            cwd="/",
+        )
         control = [*before, _postgres_program("pg_ctl"), "-D", data, "-w", "-t", "30"]
-        options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off -c synchronous_commit=off -c full_page_writes=off"
-        server = Postgres(f"postgres://app:secret@127.0.0.1:{port}/postgres", control, ["-l", f"{data}/log", "-o", options, "start"])
+        options = (
+            f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off -c synchronous_commit=off -c "
+            f"full_page_writes=off"
+        )
+        server = Postgres(
+            f"postgres://app:secret@127.0.0.1:{port}/postgres", control, ["-l", f"{data}/log", "-o", options, "start"]
+        )
         server.starts()
         try:
             yield server

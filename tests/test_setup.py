@@ -1,4 +1,5 @@
 """Set-up on a machine that lacks something: one line that names it and the way out."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -34,14 +35,18 @@ def serve() -> Any:
     return _script("_serve")
 
 
-def test_a_machine_without_java_and_without_root_is_told_what_to_install(setup: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
-                                                                         capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_machine_without_java_and_without_root_is_told_what_to_install(
+    setup: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(setup, "JVMS", tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(SystemExit):
         setup.step("Java", setup.java_ready)
-    assert capsys.readouterr().err.strip() == "Java: Java 17 was not found: install it (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
+    assert (
+        capsys.readouterr().err.strip()
+        == "Java: Java 17 was not found: install it (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
+    )
 
 
 def test_a_java_that_is_too_old_is_not_taken(setup: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -75,14 +80,30 @@ def _with_path(path: str) -> Any:
 def test_a_data_folder_that_cannot_be_written_is_one_line(command: list[str], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a file where the folder should be: root may write anywhere else")
     folder = tmp_path / "file" / "data"
-    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "ONDATRA_DATA_DIR": str(folder)}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "ONDATRA_DATA_DIR": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     line = done.stderr.strip()
-    assert done.returncode in (1, 2) and "\n" not in line and str(folder) in line and "set ONDATRA_DATA_DIR" in line, done.stderr
+    assert done.returncode in (1, 2) and "\n" not in line and str(folder) in line and "set ONDATRA_DATA_DIR" in line, (
+        done.stderr
+    )
 
 
 def _told(tmp_path: Path, *command: str, **more: str) -> tuple[int, str]:
-    environment = {**os.environ, "ONDATRA_DATA_DIR": str(tmp_path), "DATABASE_URL": f"sqlite:///{tmp_path}/db.sqlite3?timeout=1", **more}
-    done = subprocess.run([sys.executable, "manage.py", *command], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    environment = {
+        **os.environ,
+        "ONDATRA_DATA_DIR": str(tmp_path),
+        "DATABASE_URL": f"sqlite:///{tmp_path}/db.sqlite3?timeout=1",
+        **more,
+    }
+    done = subprocess.run(
+        [sys.executable, "manage.py", *command], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
     return done.returncode, done.stderr.strip()
 
 
@@ -91,13 +112,19 @@ def test_a_database_that_another_process_holds_is_one_line_with_the_way_out(tmp_
     with closing(sqlite3.connect(tmp_path / "db.sqlite3", isolation_level=None)) as holder:
         holder.execute("BEGIN EXCLUSIVE")
         assert _told(tmp_path, "workspace", "w", "--project", str(tmp_path)) == (
-            1, f"the database cannot be used: database is locked. Another process has held {tmp_path}/db.sqlite3 for 1 s: end it, or set DATABASE_URL to a "
-               "PostgreSQL server. What was not sent stays due.")
+            1,
+            f"the database cannot be used: database is locked. Another process has held {tmp_path}/db.sqlite3 for 1 "
+            f"s: end it, or set DATABASE_URL to a "
+            "PostgreSQL server. What was not sent stays due.",
+        )
 
 
 def test_a_database_that_is_empty_or_away_is_one_line_without_its_password(tmp_path: Path) -> None:
     assert _told(tmp_path, "runs") == (
-        1, "the database cannot be used: no such table: ondatra_web_run. Run `python manage.py migrate` (bin/up does). What was not sent stays due.")
+        1,
+        "the database cannot be used: no such table: ondatra_web_run. Run `python manage.py migrate` (bin/up does). "
+        "What was not sent stays due.",
+    )
     code, said = _told(tmp_path, "runs", DATABASE_URL="postgres://ondatra:very-secret@127.0.0.1:9/ondatra")
     assert (code, "127.0.0.1" in said, "very-secret" in said, "\n" in said) == (1, True, False, False), said
 
@@ -111,7 +138,9 @@ def test_a_taken_port_is_named_and_stepped_over(serve: Any, capsys: pytest.Captu
     assert found > port and capsys.readouterr().out == f"  port {port} is taken: the pages uses {found}\n"
 
 
-def test_a_second_start_on_the_same_data_is_refused(serve: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_second_start_on_the_same_data_is_refused(
+    serve: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(serve, "DATA", tmp_path)
     with serve.ExitStack() as first, serve.ExitStack() as second:
         serve.only_one(first)
@@ -127,18 +156,27 @@ def test_the_first_user_is_an_owner_and_the_password_is_shown_once(db: None) -> 
 
     name, password = make("admin")
     assert password and authenticate(username=name, password=password)
-    assert list(Membership.objects.values_list("user__username", "organization__name", "role")) == [("admin", "Default", "owner")]
+    assert list(Membership.objects.values_list("user__username", "organization__name", "role")) == [
+        ("admin", "Default", "owner")
+    ]
     assert make("admin") == ("admin", None)
 
 
 def test_a_fresh_install_has_an_organization_and_a_workspace_for_this_folder(db: None) -> None:
     from ondatra_web.models import Workspace
 
-    assert list(Workspace.objects.values_list("organization__name", "slug", "project_dir")) == [("Default", "default", str(ROOT))]
+    assert list(Workspace.objects.values_list("organization__name", "slug", "project_dir")) == [
+        ("Default", "default", str(ROOT))
+    ]
 
 
 def test_jars_that_spark_ships_itself_are_left_out() -> None:
     from runtime.lake.jars import artifact
 
-    named = ["org.slf4j_slf4j-api-2.0.13.jar", "slf4j-api-2.0.17.jar", "io.delta_delta-spark_4.2_2.13-4.4.0.jar", "scala-library_2.13-1.0.jar"]
+    named = [
+        "org.slf4j_slf4j-api-2.0.13.jar",
+        "slf4j-api-2.0.17.jar",
+        "io.delta_delta-spark_4.2_2.13-4.4.0.jar",
+        "scala-library_2.13-1.0.jar",
+    ]
     assert [artifact(n) for n in named] == ["slf4j-api", "slf4j-api", "delta-spark_4.2_2.13", "scala-library_2.13"]

@@ -1,4 +1,5 @@
 """The shape of the code, and the docs held to it."""
+
 from __future__ import annotations
 
 import ast
@@ -12,9 +13,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-CODE = [p for folder in ("runtime", "ondatra_web") for p in sorted((ROOT / folder).rglob("*.py")) if "migrations" not in p.parts]
+CODE = [
+    p
+    for folder in ("runtime", "ondatra_web")
+    for p in sorted((ROOT / folder).rglob("*.py"))
+    if "migrations" not in p.parts
+]
 DOCS = "\n".join(p.read_text(encoding="utf-8") for p in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))])
-ENVIRONMENT = re.compile(r"""(?:environ(?:\.get)?[\[(]|env\.(?:get|bool|list|db)\(|place\()\s*["']([A-Z][A-Z0-9_]{2,}[A-Z0-9])["']""")
+ENVIRONMENT = re.compile(
+    r"""(?:environ(?:\.get)?[\[(]|env\.(?:get|bool|list|db)\(|place\()\s*["']([A-Z][A-Z0-9_]{2,}[A-Z0-9])["']"""
+)
 NOT_OURS = {"PATH", "PYTHON", "PYTHONUNBUFFERED", "DEBIAN_FRONTEND", "DJANGO_SETTINGS_MODULE", "HOME"}
 MOST_LINES, MOST_OF_A_FUNCTION = 400, 60
 
@@ -22,7 +30,10 @@ MOST_LINES, MOST_OF_A_FUNCTION = 400, 60
 def _functions(path: Path) -> Iterator[tuple[str, int]]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield f"{path.relative_to(ROOT)}:{node.lineno} {node.name}", (node.end_lineno or node.lineno) - node.lineno + 1
+            yield (
+                f"{path.relative_to(ROOT)}:{node.lineno} {node.name}",
+                (node.end_lineno or node.lineno) - node.lineno + 1,
+            )
 
 
 def test_imports_go_one_way() -> None:
@@ -62,10 +73,27 @@ def test_every_setting_is_documented() -> None:
 def test_every_directive_is_documented() -> None:
     from runtime.project import directives
 
-    source = Path(directives.__file__).read_text(encoding="utf-8") + (ROOT / "runtime/model.py").read_text(encoding="utf-8")
+    source = Path(directives.__file__).read_text(encoding="utf-8") + (ROOT / "runtime/model.py").read_text(
+        encoding="utf-8"
+    )
     known = set(re.findall(r'"([a-z_]+)"', source)) & {
-        "kind", "sink", "push", "unique_key", "group_key", "partitioned_by", "identifier", "on_missing", "max_deletes", "renamed_from", "mask", "schedule",
-        "retention", "description", "tags", "dialect"}
+        "kind",
+        "sink",
+        "push",
+        "unique_key",
+        "group_key",
+        "partitioned_by",
+        "identifier",
+        "on_missing",
+        "max_deletes",
+        "renamed_from",
+        "mask",
+        "schedule",
+        "retention",
+        "description",
+        "tags",
+        "dialect",
+    }
     assert known and {d for d in known if f"@{d}" not in DOCS} == set()
 
 

@@ -1,7 +1,10 @@
-"""What is kept for how long: records of runs past their retention are removed, file by file; counts and message groups stay.
+"""What is kept for how long: records of runs past their retention are removed, file by file; counts and message groups
+stay.
 
-May be broken off at any place: a run counts as expired once all its files are gone, and the next round begins where this one ended.
+May be broken off at any place: a run counts as expired once all its files are gone, and the next round begins where
+this one ended.
 """
+
 from __future__ import annotations
 
 import datetime as dt
@@ -48,9 +51,15 @@ def expire() -> int:
 
 
 def _due() -> Iterator[tuple[Run, int]]:
-    """Runs past their retention, oldest first, with the days. A bucket of an organization's own is cleaned only where it has days of its own."""
-    ended = (Run.objects.filter(rows_expired_at=None, ended_at__isnull=False).exclude(status__in=Run.ACTIVE).exclude(tracking="pending")
-             .select_related("sync__workspace", "bucket__organization").order_by("pk"))
+    """Runs past their retention, oldest first, with the days. A bucket of an organization's own is cleaned only where
+    it has days of its own."""
+    ended = (
+        Run.objects.filter(rows_expired_at=None, ended_at__isnull=False)
+        .exclude(status__in=Run.ACTIVE)
+        .exclude(tracking="pending")
+        .select_related("sync__workspace", "bucket__organization")
+        .order_by("pk")
+    )
     ours = ended.filter(bucket=None).exclude(store_url="", dry_run=False)
     for days in ours.order_by().values_list("sync__retention_days", flat=True).distinct():
         yield from ((run, days) for run in _older(ours.filter(sync__retention_days=days), days))
@@ -100,6 +109,7 @@ def _remove(store: Store, run: Run, kept: set[str]) -> int:
 
 # invalid rows that did not change lie in an earlier run's file
 
+
 def _still_shown(run: Run) -> bool:
     """Whether a later run that is still kept shows the invalid rows that lie in this run's file."""
     files = RecordFile.objects.filter(run__sync_id=run.sync_id, batch_type=INVALID)
@@ -112,8 +122,11 @@ def _still_shown(run: Run) -> bool:
 
 def _remove_left_behind() -> None:
     """Files of expired runs that a later run showed until now."""
-    for run in (Run.objects.filter(pk__in=RecordFile.objects.filter(run__rows_expired_at__isnull=False).values("run"))
-                .select_related("sync__workspace", "bucket__organization").order_by("pk")[:MOST]):
+    for run in (
+        Run.objects.filter(pk__in=RecordFile.objects.filter(run__rows_expired_at__isnull=False).values("run"))
+        .select_related("sync__workspace", "bucket__organization")
+        .order_by("pk")[:MOST]
+    ):
         if _still_shown(run):
             continue
         try:

@@ -1,4 +1,5 @@
 """What happens by the clock. Everything here may be done twice without harm: leases and conditional updates decide."""
+
 from __future__ import annotations
 
 import logging
@@ -18,7 +19,8 @@ from runtime.project import schedules
 
 log = logging.getLogger("ondatra.scheduler")
 EVERY_SECONDS = 5
-# Times that pass within this process are monotonic seconds: a clock that is set must not stop the scheduler for an hour.
+# Times that pass within this process are monotonic seconds: a clock that is set must not stop the scheduler for an
+# hour.
 FACTS_EVERY = 6 * 3600.0
 _facts_written = [float("-inf")]
 #: A store that is down is asked again after so many seconds.
@@ -81,10 +83,12 @@ def start_scheduled() -> None:
         except OndatraError as error:
             log.warning("%s: %s", sync.name, error)
             continue
-        if sync.next_run_at is None or sync.next_run_at > following:        # new, or the clock or the schedule was set
+        if sync.next_run_at is None or sync.next_run_at > following:  # new, or the clock or the schedule was set
             Sync.objects.filter(pk=sync.pk, next_run_at=sync.next_run_at).update(next_run_at=following)
             continue
-        due = sync.next_run_at <= now and Sync.objects.filter(pk=sync.pk, next_run_at=sync.next_run_at).update(next_run_at=following)
+        due = sync.next_run_at <= now and Sync.objects.filter(pk=sync.pk, next_run_at=sync.next_run_at).update(
+            next_run_at=following
+        )
         if due and not Run.objects.filter(sync=sync, status__in=Run.ACTIVE).exists():
             actions.start_run(sync, trigger="schedule")
 
@@ -100,7 +104,9 @@ def start_upkeep() -> None:
     except OndatraError as error:
         log.warning("ONDATRA_UPKEEP: %s, or off", error)
         return
-    Workspace.objects.filter(Q(upkeep_at=None) | Q(upkeep_at__gt=following)).update(upkeep_at=following)     # new, or the clock or the setting was set
+    Workspace.objects.filter(Q(upkeep_at=None) | Q(upkeep_at__gt=following)).update(
+        upkeep_at=following
+    )  # new, or the clock or the setting was set
     for workspace in Workspace.objects.filter(upkeep_at__lte=now):
         if Workspace.objects.filter(pk=workspace.pk, upkeep_at=workspace.upkeep_at).update(upkeep_at=following):
             queue.send("upkeep", workspace.pk, queue="pipeline")
@@ -123,7 +129,8 @@ def resume_dead() -> None:
 
 
 def _worked_on(run: Run) -> bool:
-    """Whether somebody delivers it and nobody who did has died. That other workers live says nothing: no message may be left for them."""
+    """Whether somebody delivers it and nobody who did has died. That other workers live says nothing: no message may be
+    left for them."""
     claimed = outbox.open_deliveries(run).exclude(status=Delivery.Status.WAITING).select_related("owner")
     owners = [d.owner for d in claimed]
     return bool(owners) and not any(map(workers.is_dead, owners))
@@ -147,5 +154,3 @@ def write_waiting_files() -> None:
             pending.write(workspace)
         except OndatraError as error:
             log.warning("record files of workspace %s still wait: %s", workspace.slug, error)
-
-

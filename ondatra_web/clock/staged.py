@@ -1,8 +1,10 @@
 """Staged chunks that nothing needs any more: removed once they are as old as the records of their sync are kept.
 
-A chunk is needed while rows of it are undelivered, while its files wait for the store, and while a run that delivered it can be
-sent again record by record. What a dead process staged and no chunk names goes as well. May be broken off at any place.
+A chunk is needed while rows of it are undelivered, while its files wait for the store, and while a run that delivered
+it can be sent again record by record. What a dead process staged and no chunk names goes as well. May be broken off at
+any place.
 """
+
 from __future__ import annotations
 
 import datetime as dt
@@ -26,7 +28,9 @@ def remove_old() -> int:
         try:
             there = {int(name) for name in chunks.list_folders(folder) if name.isdigit()}
             for run_id in sorted(there - _needed(sync, there)):
-                Chunk.objects.filter(sync=sync, staged_by=run_id).delete()      # first: a folder without chunks is found again
+                Chunk.objects.filter(
+                    sync=sync, staged_by=run_id
+                ).delete()  # first: a folder without chunks is found again
                 chunks.remove(f"{folder}/{run_id}")
                 gone += 1
         except OSError as error:
@@ -40,7 +44,10 @@ def _needed(sync: Sync, run_ids: set[int]) -> set[int]:
     return {
         *young.filter(pk__in=run_ids).values_list("pk", flat=True),
         *Chunk.objects.filter(UNDELIVERED, sync=sync, staged_by__in=run_ids).values_list("staged_by", flat=True),
-        *Delivery.objects.filter(run__in=young, chunk__staged_by__in=run_ids).values_list("chunk__staged_by", flat=True)}
+        *Delivery.objects.filter(run__in=young, chunk__staged_by__in=run_ids).values_list(
+            "chunk__staged_by", flat=True
+        ),
+    }
 
 
 def _young(sync: Sync) -> QuerySet[Run]:

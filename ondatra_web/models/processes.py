@@ -1,4 +1,5 @@
 """Processes, and what they count together."""
+
 from __future__ import annotations
 
 from django.db import models
@@ -8,10 +9,12 @@ from django.utils import timezone
 class Worker(models.Model):
     """A process. It holds an OS lock on `lock` for life: a free lock proves that it is dead."""
 
-    kind = models.CharField(max_length=20)                          # run, pipeline, push, scheduler
+    kind = models.CharField(max_length=20)  # run, pipeline, push, scheduler
     host = models.CharField(max_length=255)
     pid = models.IntegerField()
-    lock = models.CharField(max_length=1000, blank=True)            # a file's path, or empty for a PostgreSQL advisory lock on the id
+    lock = models.CharField(
+        max_length=1000, blank=True
+    )  # a file's path, or empty for a PostgreSQL advisory lock on the id
     started_at = models.DateTimeField(default=timezone.now)
     heartbeat_at = models.DateTimeField(default=timezone.now)
     ended_at = models.DateTimeField(null=True, blank=True)
@@ -24,7 +27,7 @@ class RateLimitHit(models.Model):
     """One HTTP request counted against a rate limit, where there is no Redis."""
 
     key = models.CharField(max_length=200)
-    at = models.FloatField()                                        # Unix seconds
+    at = models.FloatField()  # Unix seconds
 
     class Meta:
         indexes = [models.Index(fields=["key", "at"])]

@@ -1,4 +1,5 @@
 """What a run leaves behind in the store, and what is made of it."""
+
 from __future__ import annotations
 
 from django.conf import settings
@@ -16,17 +17,17 @@ class RecordFile(models.Model):
 
     run = models.ForeignKey(Run, models.CASCADE)
     delivery = models.ForeignKey(Delivery, models.SET_NULL, null=True)
-    batch_type = models.CharField(max_length=20)                    # records_updated, records_deleted, records_invalid
+    batch_type = models.CharField(max_length=20)  # records_updated, records_deleted, records_invalid
     number = models.IntegerField()
     url = models.CharField(max_length=1000)
     rows = models.IntegerField()
     size = models.BigIntegerField(default=0)
-    counts = models.JSONField(default=dict)                         # status -> rows
-    operations = models.JSONField(default=dict)                     # "status|operation|change_type" -> rows
+    counts = models.JSONField(default=dict)  # status -> rows
+    operations = models.JSONField(default=dict)  # "status|operation|change_type" -> rows
     min_identifier = models.TextField(null=True)
     max_identifier = models.TextField(null=True)
     written_at = models.DateTimeField(default=timezone.now)
-    log_batch = models.IntegerField(null=True, db_index=True)       # the commit of sync_log that it is in, or will be
+    log_batch = models.IntegerField(null=True, db_index=True)  # the commit of sync_log that it is in, or will be
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "batch_type", "number"], name="one_record_file")]
@@ -39,8 +40,8 @@ class SyncLog(models.Model):
     """How far the table `sync_log` of an organization has got."""
 
     organization = models.OneToOneField(Organization, models.CASCADE)
-    begun = models.IntegerField(default=0)                          # the last batch of record files that was given a number
-    done = models.IntegerField(default=0)                           # the last one that was committed
+    begun = models.IntegerField(default=0)  # the last batch of record files that was given a number
+    done = models.IntegerField(default=0)  # the last one that was committed
     owner = models.ForeignKey(Worker, models.SET_NULL, null=True, related_name="+")
 
     def __str__(self) -> str:
@@ -51,7 +52,7 @@ class MessageGroup(models.Model):
     """Records of a run that say the same but for numbers, ids, quoted text and addresses."""
 
     run = models.ForeignKey(Run, models.CASCADE)
-    status = models.CharField(max_length=10)                        # as in the files
+    status = models.CharField(max_length=10)  # as in the files
     pattern = models.CharField(max_length=500)
     sample_message = models.TextField()
     sample_identifier = models.TextField(null=True)
@@ -86,19 +87,19 @@ class Export(models.Model):
         DONE = "done"
         FAILED = "failed"
         CANCELLED = "cancelled"
-        REMOVED = "removed"                                         # its time is over
+        REMOVED = "removed"  # its time is over
 
     OPEN = (Status.QUEUED, Status.WORKING)
 
     run = models.ForeignKey(Run, models.CASCADE)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
     format = models.CharField(max_length=10)
-    filter = models.JSONField(default=dict)                         # of runtime.records.query.Filter, what is not None
+    filter = models.JSONField(default=dict)  # of runtime.records.query.Filter, what is not None
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.QUEUED)
-    wanted = models.BigIntegerField(null=True)                      # rows that match
-    rows = models.BigIntegerField(default=0)                        # written so far
+    wanted = models.BigIntegerField(null=True)  # rows that match
+    rows = models.BigIntegerField(default=0)  # written so far
     size = models.BigIntegerField(default=0)
-    error = models.TextField(blank=True)                            # why it failed, or which files are missing from a file that is done
+    error = models.TextField(blank=True)  # why it failed, or which files are missing from a file that is done
     owner = models.ForeignKey(Worker, models.SET_NULL, null=True, related_name="+")
     lease = models.IntegerField(default=0)
     created_at = models.DateTimeField(default=timezone.now)

@@ -1,4 +1,5 @@
 """Runs of syncs, and what they said."""
+
 from __future__ import annotations
 
 from django.conf import settings
@@ -10,8 +11,20 @@ from ondatra_web.models.buckets import Bucket
 from ondatra_web.models.processes import Worker
 from ondatra_web.models.syncs import Sync
 
-COUNTS = ("source", "unchanged", "invalid", "changed", "deleted", "carried",
-          "planned", "succeeded", "warned", "rejected", "retrying", "not_tried")
+COUNTS = (
+    "source",
+    "unchanged",
+    "invalid",
+    "changed",
+    "deleted",
+    "carried",
+    "planned",
+    "succeeded",
+    "warned",
+    "rejected",
+    "retrying",
+    "not_tried",
+)
 
 
 class Run(models.Model):
@@ -32,27 +45,27 @@ class Run(models.Model):
 
     sync = models.ForeignKey(Sync, models.CASCADE)
     status = models.CharField(max_length=30, choices=Status.choices, default=Status.QUEUED)
-    trigger = models.CharField(max_length=20, default="command")    # command, page, schedule, api, retry, confirm
+    trigger = models.CharField(max_length=20, default="command")  # command, page, schedule, api, retry, confirm
     started_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
     cancelled_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
     created_at = models.DateTimeField(default=timezone.now)
     started_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
     error = models.TextField(blank=True)
-    step = models.CharField(max_length=10, blank=True)              # build, changes, push, finish
-    step_times = models.JSONField(default=dict)                     # step -> [start, end] as ISO texts
-    options = models.JSONField(default=dict)                        # full, baseline, dry_run, limit, rebuild, retry_of, …
+    step = models.CharField(max_length=10, blank=True)  # build, changes, push, finish
+    step_times = models.JSONField(default=dict)  # step -> [start, end] as ISO texts
+    options = models.JSONField(default=dict)  # full, baseline, dry_run, limit, rebuild, retry_of, …
     dry_run = models.BooleanField(default=False)
     full = models.BooleanField(default=False)
-    staged = models.BooleanField(default=False)                     # the mark moved: its chunks stand in Delivery
+    staged = models.BooleanField(default=False)  # the mark moved: its chunks stand in Delivery
     owner = models.ForeignKey(Worker, models.SET_NULL, null=True, blank=True, related_name="+")
-    lease = models.IntegerField(default=0)                          # grows at each take-over; writes under an old one fail
+    lease = models.IntegerField(default=0)  # grows at each take-over; writes under an old one fail
     failed_in_row = models.IntegerField(default=0)
     finalized = models.BooleanField(default=False)
-    tracking = models.CharField(max_length=10, blank=True)          # written, pending; empty while the run goes on
+    tracking = models.CharField(max_length=10, blank=True)  # written, pending; empty while the run goes on
     store_url = models.CharField(max_length=1000, blank=True)
-    bucket = models.ForeignKey(Bucket, models.RESTRICT, null=True, blank=True)      # null: the install's own store
-    metadata = models.JSONField(default=dict)                       # what metadata.json holds
+    bucket = models.ForeignKey(Bucket, models.RESTRICT, null=True, blank=True)  # null: the install's own store
+    metadata = models.JSONField(default=dict)  # what metadata.json holds
     table_version = models.BigIntegerField(null=True)
     source_version = models.CharField(max_length=200, blank=True)
     source_count = models.BigIntegerField(default=0)
@@ -67,16 +80,20 @@ class Run(models.Model):
     rejected = models.BigIntegerField(default=0)
     retrying = models.BigIntegerField(default=0)
     not_tried = models.BigIntegerField(default=0)
-    companions_due = models.BigIntegerField(default=0)              # old images that ended in error: not counted, but the run is not complete
-    push_ms = models.BigIntegerField(default=0)                     # time spent in push(), summed over calls
-    http_ms = models.BigIntegerField(default=0)                     # of it waiting for the destination
-    rows_expired_at = models.DateTimeField(null=True, blank=True)   # the retention removed its records
+    companions_due = models.BigIntegerField(
+        default=0
+    )  # old images that ended in error: not counted, but the run is not complete
+    push_ms = models.BigIntegerField(default=0)  # time spent in push(), summed over calls
+    http_ms = models.BigIntegerField(default=0)  # of it waiting for the destination
+    rows_expired_at = models.DateTimeField(null=True, blank=True)  # the retention removed its records
 
     class Meta:
         indexes = [models.Index(fields=["sync", "-id"]), models.Index(fields=["status"])]
         constraints = [
             # One run of a sync works at a time, whatever starts it.
-            models.UniqueConstraint(fields=["sync"], condition=Q(status__in=["working", "canceling"]), name="one_working_run"),
+            models.UniqueConstraint(
+                fields=["sync"], condition=Q(status__in=["working", "canceling"]), name="one_working_run"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -1,4 +1,5 @@
 """Syncs, and where they send to."""
+
 from __future__ import annotations
 
 from django.db import models
@@ -11,7 +12,7 @@ class Destination(models.Model):
     """Where syncs of a workspace send to; its id joins `destination_id` of metadata.json and the fact tables."""
 
     workspace = models.ForeignKey(Workspace, models.CASCADE)
-    type = models.CharField(max_length=200)                         # HubSpot
+    type = models.CharField(max_length=200)  # HubSpot
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["workspace", "type"], name="one_destination_a_type")]
@@ -24,7 +25,7 @@ class DestinationObject(models.Model):
     """What is kept there: `destination_object_id`."""
 
     destination = models.ForeignKey(Destination, models.CASCADE)
-    name = models.CharField(max_length=200)                         # Contact
+    name = models.CharField(max_length=200)  # Contact
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["destination", "name"], name="one_destination_object_a_name")]
@@ -52,14 +53,14 @@ class Sync(models.Model):
     paused_at = models.DateTimeField(null=True, blank=True)
     archived_at = models.DateTimeField(null=True, blank=True)
     retention_days = models.IntegerField(default=14)
-    columns = models.JSONField(default=list)                        # of the newest chunk: [[name, duckdb type, spark type], …]
-    mark = models.BigIntegerField(null=True)                        # table version up to which changes became chunks
-    source_rows = models.BigIntegerField(default=0)                 # of the last build; what `source` counts while nothing changed
+    columns = models.JSONField(default=list)  # of the newest chunk: [[name, duckdb type, spark type], …]
+    mark = models.BigIntegerField(null=True)  # table version up to which changes became chunks
+    source_rows = models.BigIntegerField(default=0)  # of the last build; what `source` counts while nothing changed
     invalid_rows = models.BigIntegerField(default=0)
     invalid_digest = models.CharField(max_length=64, blank=True)
     invalid_run = models.ForeignKey("Run", models.SET_NULL, null=True, related_name="+")
-    finalize_due = models.BooleanField(default=False)               # everything was delivered but finalize() has not ended well
-    finalize_counts = models.JSONField(default=list)                # [succeeded, failed] that it is due for
+    finalize_due = models.BooleanField(default=False)  # everything was delivered but finalize() has not ended well
+    finalize_counts = models.JSONField(default=list)  # [succeeded, failed] that it is due for
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

@@ -1,4 +1,5 @@
 """Project folders, and what is remembered of their SQL models."""
+
 from __future__ import annotations
 
 from django.db import models
@@ -15,8 +16,8 @@ class Workspace(models.Model):
     project_dir = models.CharField(max_length=1000)
     env_file = models.CharField(max_length=1000, blank=True)
     allow_paths = models.JSONField(default=list, blank=True)
-    mask_key = models.CharField(max_length=64, editable=False)      # hex; key of @mask …:hash
-    upkeep_at = models.DateTimeField(null=True, blank=True)         # when its lake is looked after next
+    mask_key = models.CharField(max_length=64, editable=False)  # hex; key of @mask …:hash
+    upkeep_at = models.DateTimeField(null=True, blank=True)  # when its lake is looked after next
     created_at = models.DateTimeField(default=timezone.now)
 
     def __str__(self) -> str:
@@ -30,19 +31,23 @@ class ModelState(models.Model):
     name = models.CharField(max_length=200)
     kind = models.CharField(max_length=10)
     key = models.JSONField(default=list)
-    columns = models.JSONField(default=list)                        # [[name, duckdb type, spark type], …]
-    table_version = models.BigIntegerField(null=True)               # Delta version that holds the result
-    fingerprint = models.CharField(max_length=64, blank=True)       # of everything the result depends on; empty = always build
+    columns = models.JSONField(default=list)  # [[name, duckdb type, spark type], …]
+    table_version = models.BigIntegerField(null=True)  # Delta version that holds the result
+    fingerprint = models.CharField(
+        max_length=64, blank=True
+    )  # of everything the result depends on; empty = always build
     rows = models.BigIntegerField(default=0)
-    last_action = models.CharField(max_length=10, blank=True)       # built, unchanged, skipped, failed
+    last_action = models.CharField(max_length=10, blank=True)  # built, unchanged, skipped, failed
     last_error = models.TextField(blank=True)
     last_run_at = models.DateTimeField(null=True)
-    file = models.CharField(max_length=500, blank=True)             # relative to the project folder
+    file = models.CharField(max_length=500, blank=True)  # relative to the project folder
     sql_as_written = models.TextField(blank=True)
     sql_as_run = models.TextField(blank=True)
-    inputs = models.JSONField(default=list)                         # names of the models it reads
-    gone_at = models.DateTimeField(null=True, blank=True)           # its file is no longer there
-    place = models.CharField(max_length=250, blank=True)            # its table's folder; empty: not built yet, or as its name says
+    inputs = models.JSONField(default=list)  # names of the models it reads
+    gone_at = models.DateTimeField(null=True, blank=True)  # its file is no longer there
+    place = models.CharField(
+        max_length=250, blank=True
+    )  # its table's folder; empty: not built yet, or as its name says
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["workspace", "name"], name="one_state_a_model")]

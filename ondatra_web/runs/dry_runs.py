@@ -3,6 +3,7 @@
 Nothing is sent, no table, mark or count of the sync changes, nothing is written under the store; what would be sent
 is kept as records with the status `planned`, and the first requests, apart from Sync Tracking.
 """
+
 from __future__ import annotations
 
 import itertools
@@ -88,23 +89,42 @@ class DryLedger(DatabaseLedger):
                 first += self._first_calls(result.model, table, rows, MOST_CALLS - len(first))
             transaction.set_rollback(True)
         self._sample(run, result, first)
-        Run.objects.filter(pk=run.pk).update(**{**counts, "not_tried": counts["planned"]}, source_count=source, status=Run.Status.COMPLETED,
-                                             ended_at=timezone.now(), owner=None, store_url="")
+        Run.objects.filter(pk=run.pk).update(
+            **{**counts, "not_tried": counts["planned"]},
+            source_count=source,
+            status=Run.Status.COMPLETED,
+            ended_at=timezone.now(),
+            owner=None,
+            store_url="",
+        )
 
-    def _first_calls(self, model: Model, table: Any, rows: list[dict[str, Any]], most: int) -> list[list[dict[str, Any]]]:
+    def _first_calls(
+        self, model: Model, table: Any, rows: list[dict[str, Any]], most: int
+    ) -> list[list[dict[str, Any]]]:
         """The rows of the first calls, cut as delivery cuts them."""
         starts = unit_starts(table, model.kind)
         ends = np.append(starts[1:], len(rows))
-        calls = cut_calls(starts, len(rows), np.ones(len(starts), dtype=bool), self.pushes[model.name].api.push.batch_size)
-        return [rows[starts[units[0]]:ends[units[-1]]] for units in itertools.islice(calls, max(most, 0))]
+        calls = cut_calls(
+            starts, len(rows), np.ones(len(starts), dtype=bool), self.pushes[model.name].api.push.batch_size
+        )
+        return [rows[starts[units[0]] : ends[units[-1]]] for units in itertools.islice(calls, max(most, 0))]
 
     def _sample(self, run: Run, result: Result, calls: list[list[dict[str, Any]]]) -> None:
         """Keeps the first requests that the push function would make."""
         model = result.model
         assert model.sink is not None
         said = rehearsal.first_requests(
-            Path(self.workspace.project_dir), model.sink.function, calls, secrets=projects.secrets_of(self.workspace), kind=model.kind,
-            masker=Masker(model.masks, self.workspace.mask_key), key_columns=list(model.key), columns=result.columns, run_id=run.pk, args=model.sink.args)
+            Path(self.workspace.project_dir),
+            model.sink.function,
+            calls,
+            secrets=projects.secrets_of(self.workspace),
+            kind=model.kind,
+            masker=Masker(model.masks, self.workspace.mask_key),
+            key_columns=list(model.key),
+            columns=result.columns,
+            run_id=run.pk,
+            args=model.sink.args,
+        )
         folder = planned_path(run.pk)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "requests.json").write_text(json.dumps(said, ensure_ascii=False, default=str), encoding="utf-8")

@@ -1,7 +1,9 @@
 """Where the tables of models lie, and who may write them.
 
-One writer a table: who builds a model without a sink holds its lock, whichever process it is. A sync's own run is its lock.
+One writer a table: who builds a model without a sink holds its lock, whichever process it is. A sync's own run is its
+lock.
 """
+
 from __future__ import annotations
 
 import fcntl
@@ -17,7 +19,8 @@ from ondatra_web.models import ModelState
 
 
 class TableLocks:
-    """The locks of one walk: of files in an embedded install, of a session of its own in PostgreSQL. All end with the process."""
+    """The locks of one walk: of files in an embedded install, of a session of its own in PostgreSQL. All end with the
+    process."""
 
     def __init__(self, workspace_id: int) -> None:
         self.workspace_id = workspace_id
@@ -27,7 +30,9 @@ class TableLocks:
 
     def take(self, model: str) -> bool:
         """Whether the table is ours to write now."""
-        if model not in self._held and (self._ask("pg_try_advisory_lock", model) if connection.vendor == "postgresql" else self._lock(model)):
+        if model not in self._held and (
+            self._ask("pg_try_advisory_lock", model) if connection.vendor == "postgresql" else self._lock(model)
+        ):
             self._held.add(model)
         return model in self._held
 
@@ -47,9 +52,11 @@ class TableLocks:
         self._files.clear()
         self._held.clear()
         if self._session is not None:
-            with suppress(Exception):               # a session that broke off holds nothing
+            with suppress(Exception):  # a session that broke off holds nothing
                 with self._session.cursor() as cursor:
-                    cursor.execute("SELECT pg_advisory_unlock_all()")       # now, and not when the server has seen the session end
+                    cursor.execute(
+                        "SELECT pg_advisory_unlock_all()"
+                    )  # now, and not when the server has seen the session end
                 self._session.close()
             self._session = None
 
@@ -77,11 +84,16 @@ class TableLocks:
 
 
 def place_of(workspace_id: int, model: str) -> str:
-    """The folder of the model's table below its workspace's. One that was renamed keeps its folder; a new model of that name gets another."""
+    """The folder of the model's table below its workspace's. One that was renamed keeps its folder; a new model of that
+    name gets another."""
     state = ModelState.objects.filter(workspace_id=workspace_id, name=model).only("place").first()
     if state is not None and state.place:
         return state.place
     usual = model.replace(".", "/")
-    taken = set(ModelState.objects.filter(workspace_id=workspace_id, place__startswith=usual).exclude(name=model).values_list("place", flat=True))
+    taken = set(
+        ModelState.objects.filter(workspace_id=workspace_id, place__startswith=usual)
+        .exclude(name=model)
+        .values_list("place", flat=True)
+    )
     others = (f"{usual}-{n}" for n in itertools.count(2))
     return usual if usual not in taken else next(place for place in others if place not in taken)

@@ -1,7 +1,10 @@
-"""Files of deliveries that ended while their store was down: written once it is back, by the rules that their seal kept.
+"""Files of deliveries that ended while their store was down: written once it is back, by the rules that their seal
+kept.
 
-Neither the model nor its project is asked: a sync whose file is gone, or whose project has an error, gets its records too.
+Neither the model nor its project is asked: a sync whose file is gone, or whose project has an error, gets its records
+too.
 """
+
 from __future__ import annotations
 
 import logging
@@ -37,19 +40,32 @@ def write(workspace: Workspace) -> int:
 
 
 def _waiting(workspace: Workspace) -> QuerySet[Delivery]:
-    return (Delivery.objects.filter(run__sync__workspace=workspace, status=Delivery.Status.SEALED, counts__has_key="succeeded")
-            .select_related("run__sync", "run__bucket__organization", "chunk").order_by("pk"))
+    return (
+        Delivery.objects.filter(
+            run__sync__workspace=workspace, status=Delivery.Status.SEALED, counts__has_key="succeeded"
+        )
+        .select_related("run__sync", "run__bucket__organization", "chunk")
+        .order_by("pk")
+    )
 
 
 def _write(workspace: Workspace, delivery: Delivery) -> None:
     run, claim = delivery.run, outbox.claim_of(delivery)
-    info = rows.by_rules(delivery.sealed, organization_id=workspace.organization_id, sync_id=run.sync_id, run_id=run.pk,
-                                columns=claim.columns, mask_key=workspace.mask_key)
+    info = rows.by_rules(
+        delivery.sealed,
+        organization_id=workspace.organization_id,
+        sync_id=run.sync_id,
+        run_id=run.pk,
+        columns=claim.columns,
+        mask_key=workspace.mask_key,
+    )
     made = deliver.write_pending(claim, info, stores.of_run(run), outbox.DatabaseOutbox())
     with transaction.atomic():
         Run.objects.select_for_update().get(pk=run.pk)
-        if not Delivery.objects.filter(pk=delivery.pk, status=Delivery.Status.SEALED).update(status=Delivery.Status.CLOSED):
-            return                              # another process wrote the same files
+        if not Delivery.objects.filter(pk=delivery.pk, status=Delivery.Status.SEALED).update(
+            status=Delivery.Status.CLOSED
+        ):
+            return  # another process wrote the same files
         outbox.record_files(run.pk, delivery.pk, made.files)
         if made.calls_file:
             ApiCallFile.objects.create(run=run, delivery=delivery, url=made.calls_file[0], calls=made.calls_file[1])

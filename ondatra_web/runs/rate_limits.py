@@ -1,4 +1,5 @@
 """The rate limits of a workspace: in Redis where there is one, else in the database, kept between runs either way."""
+
 from __future__ import annotations
 
 import time
@@ -24,7 +25,8 @@ def limiter(workspace: Workspace) -> Limiter:
 
 
 class DatabaseLimiter:
-    """runtime.push.http.rate_limits.Limiter as rows: one a request within the window, and one that says until when to pause."""
+    """runtime.push.http.rate_limits.Limiter as rows: one a request within the window, and one that says until when to
+    pause."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
@@ -44,20 +46,31 @@ class DatabaseLimiter:
         with transaction.atomic():
             RateLimitHit.objects.filter(key=PAUSE + name, at__lt=until).delete()
             RateLimitHit.objects.filter(key=ASKED + name).delete()
-            RateLimitHit.objects.bulk_create([RateLimitHit(key=PAUSE + name, at=until), RateLimitHit(key=ASKED + name, at=now)])
+            RateLimitHit.objects.bulk_create(
+                [RateLimitHit(key=PAUSE + name, at=until), RateLimitHit(key=ASKED + name, at=now)]
+            )
 
     def _try(self, key: str, n: int, seconds: float) -> float:
         """Takes one request of the budget, or says how long to wait before asking again."""
         now = time.time()
         with transaction.atomic():
             RateLimitHit.objects.filter(key=key, at__lte=now - seconds).delete()
-            if RateLimitHit.objects.filter(key=ASKED + key, at__gt=now + 1).exists():      # the clock was set back since: nobody knows how long to wait
+            if RateLimitHit.objects.filter(
+                key=ASKED + key, at__gt=now + 1
+            ).exists():  # the clock was set back since: nobody knows how long to wait
                 RateLimitHit.objects.filter(key__in=(PAUSE + key, ASKED + key)).delete()
-            paused = RateLimitHit.objects.filter(key=PAUSE + key, at__gt=now).order_by("-at").values_list("at", flat=True).first()
+            paused = (
+                RateLimitHit.objects.filter(key=PAUSE + key, at__gt=now)
+                .order_by("-at")
+                .values_list("at", flat=True)
+                .first()
+            )
             if paused:
                 return float(paused - now)
             # a clock that was set back must not block the budget for longer than its window
-            hits = list(RateLimitHit.objects.filter(key=key, at__lte=now + seconds).order_by("at").values_list("at", flat=True))
+            hits = list(
+                RateLimitHit.objects.filter(key=key, at__lte=now + seconds).order_by("at").values_list("at", flat=True)
+            )
             if len(hits) >= n:
                 return float(max(hits[len(hits) - n] + seconds - now, 0.001))
             RateLimitHit.objects.create(key=key, at=now)

@@ -1,4 +1,6 @@
-"""A run of records that a person chose: what of them is undelivered from where it lies, the rest as the table has it now."""
+"""A run of records that a person chose: what of them is undelivered from where it lies, the rest as the table has it
+now."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -23,7 +25,8 @@ from runtime.staging.stage import Staged, StageRequest
 
 
 def start(run: Run, planned: Plan, model: Model, *, batch_size: int, given: Run | None = None) -> Run:
-    """A working run of these records; `given` is its row where a page made it. Raises ConfigError while another run of the sync works."""
+    """A working run of these records; `given` is its row where a page made it. Raises ConfigError while another run of
+    the sync works."""
     sync = run.sync
     if why := held_by_change(sync, model):
         raise ConfigError(why)
@@ -33,8 +36,9 @@ def start(run: Run, planned: Plan, model: Model, *, batch_size: int, given: Run 
         with transaction.atomic():
             _plan(new, sync, planned, staged, batch_size)
     except BaseException as error:
-        Run.objects.filter(pk=new.pk, status__in=Run.ACTIVE).update(status=Run.Status.FAILED, error=f"nothing was sent: {error}"[:2000],
-                                                                    ended_at=timezone.now(), owner=None)
+        Run.objects.filter(pk=new.pk, status__in=Run.ACTIVE).update(
+            status=Run.Status.FAILED, error=f"nothing was sent: {error}"[:2000], ended_at=timezone.now(), owner=None
+        )
         raise
     return Run.objects.get(pk=new.pk)
 
@@ -51,7 +55,8 @@ def _begin(sync: Sync, run: Run, given: Run | None) -> Run:
         if given is None:
             given = Run.objects.create(sync=sync, trigger="retry", options={"retry_of": run.pk})
         if not Run.objects.filter(pk=given.pk, status__in=[Run.Status.QUEUED, Run.Status.WORKING]).update(
-                status=Run.Status.WORKING, owner=me, lease=given.lease + 1, started_at=timezone.now(), step="changes"):
+            status=Run.Status.WORKING, owner=me, lease=given.lease + 1, started_at=timezone.now(), step="changes"
+        ):
             raise ConfigError(f"run {given.pk} was cancelled")
     return given
 
@@ -59,11 +64,19 @@ def _begin(sync: Sync, run: Run, given: Run | None) -> Run:
 def _newest(sync: Sync, new: Run, model: Model, planned: Plan) -> Staged:
     """Chunks of the chosen rows as the table holds them at the mark."""
     workspace = sync.workspace_id
-    assert sync.mark is not None                # something was delivered
+    assert sync.mark is not None  # something was delivered
     table = LakeTable(f"{settings.ONDATRA.lake_url}/{workspace}/{place_of(workspace, sync.name)}")
     request = StageRequest(
-        model=model, table=table, mark=sync.mark, version=sync.mark, own_from=-1,
-        waiting=(), out_url=f"{settings.ONDATRA.staging_url}/{workspace}/{sync.pk}/{new.pk}", full=True, columns=columns_of(sync.columns))
+        model=model,
+        table=table,
+        mark=sync.mark,
+        version=sync.mark,
+        own_from=-1,
+        waiting=(),
+        out_url=f"{settings.ONDATRA.staging_url}/{workspace}/{sync.pk}/{new.pk}",
+        full=True,
+        columns=columns_of(sync.columns),
+    )
     return stage.stage_again(spark.isolated(), request, planned.again)
 
 
@@ -71,14 +84,33 @@ def _plan(new: Run, sync: Sync, planned: Plan, staged: Staged, batch_size: int) 
     deliveries = []
     for made in staged.chunks:
         chunk = Chunk.objects.create(
-            sync=sync, staged_by=new, url=made.url, rows=made.rows, records=made.records, phase=made.phase, change_counts=made.change_counts,
-            columns=sync.columns, table_version=sync.mark, states=states.pack(np.full(made.rows, states.UNTRIED, dtype=np.uint8)), due_rows=made.rows)
+            sync=sync,
+            staged_by=new,
+            url=made.url,
+            rows=made.rows,
+            records=made.records,
+            phase=made.phase,
+            change_counts=made.change_counts,
+            columns=sync.columns,
+            table_version=sync.mark,
+            states=states.pack(np.full(made.rows, states.UNTRIED, dtype=np.uint8)),
+            due_rows=made.rows,
+        )
         deliveries.append(Delivery(run=new, chunk=chunk, phase=made.phase, rows=made.rows, records=made.records))
     for chunk_id, mask in planned.masks.items():
         chunk = Chunk.objects.get(pk=chunk_id)
         flags: Any = np.asarray(stage.read_column(chunk.url, "__ondatra_record"), dtype=bool)
-        deliveries.append(Delivery(run=new, chunk=chunk, phase=chunk.phase, carried=True, positions=states.pack_mask(mask),
-                                   rows=int(mask.sum()), records=int(flags[mask].sum())))
+        deliveries.append(
+            Delivery(
+                run=new,
+                chunk=chunk,
+                phase=chunk.phase,
+                carried=True,
+                positions=states.pack_mask(mask),
+                rows=int(mask.sum()),
+                records=int(flags[mask].sum()),
+            )
+        )
     deliveries.sort(key=lambda d: (d.phase, d.chunk_id))
     first = 1
     for ordinal, delivery in enumerate(deliveries):
@@ -87,5 +119,13 @@ def _plan(new: Run, sync: Sync, planned: Plan, staged: Staged, batch_size: int) 
     Delivery.objects.bulk_create(deliveries)
     fresh = sum(made.records for made in staged.chunks)
     Run.objects.filter(pk=new.pk).update(
-        source_count=sync.source_rows, invalid=sync.invalid_rows, changed=fresh, unchanged=sync.source_rows - sync.invalid_rows - fresh,
-        carried=planned.records, planned=planned.records + fresh, staged=True, table_version=sync.mark, step="push")
+        source_count=sync.source_rows,
+        invalid=sync.invalid_rows,
+        changed=fresh,
+        unchanged=sync.source_rows - sync.invalid_rows - fresh,
+        carried=planned.records,
+        planned=planned.records + fresh,
+        staged=True,
+        table_version=sync.mark,
+        step="push",
+    )

@@ -1,4 +1,6 @@
-"""What a person chose to send again: which rows still lie undelivered, which can be sent in their newest state, which cannot."""
+"""What a person chose to send again: which rows still lie undelivered, which can be sent in their newest state, which
+cannot."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,8 +32,8 @@ class Plan:
     """What a retry would send.
 
     `masks` are the undelivered rows of each chunk, `records` how many records they are. `again` are the keys (row ids
-    where the kind has no units) of delivered rows that were chosen by identifier: they go in the state that the table holds.
-    `superseded` were delivered since or are gone, `blocked` are in open jobs, `invalid` can never be sent.
+    where the kind has no units) of delivered rows that were chosen by identifier: they go in the state that the table
+    holds. `superseded` were delivered since or are gone, `blocked` are in open jobs, `invalid` can never be sent.
     """
 
     matched: int
@@ -52,17 +54,27 @@ def told(plan: Plan, run: Run) -> list[str]:
     """The preview, line by line."""
     if not plan.matched:
         return [f"No record of run {run.pk} matches"]
-    lines = [f"{_many(plan.matched, 'record', 'records')} of run {run.pk} {'matches' if plan.matched == 1 else 'match'}; "
-             f"{_many(plan.records, 'is', 'are')} undelivered and would be sent again"]
+    lines = [
+        f"{_many(plan.matched, 'record', 'records')} of run {run.pk} {'matches' if plan.matched == 1 else 'match'}; "
+        f"{_many(plan.records, 'is', 'are')} undelivered and would be sent again"
+    ]
     if plan.again:
-        lines.append(f"{_many(len(plan.again), 'was', 'were')} delivered and would be sent again as the row is now, unless it is gone")
+        lines.append(
+            f"{_many(len(plan.again), 'was', 'were')} delivered and would be sent again as the row is now, unless it "
+            f"is gone"
+        )
     if plan.superseded:
         more = ", …" if plan.superseded > len(plan.listed) else ""
-        lines.append(f"{_many(plan.superseded, 'is', 'are')} superseded (delivered since, or gone): {', '.join(plan.listed)}{more}")
+        lines.append(
+            f"{_many(plan.superseded, 'is', 'are')} superseded (delivered since, or gone): "
+            f"{', '.join(plan.listed)}{more}"
+        )
     if plan.blocked:
         lines.append(f"{_many(plan.blocked, 'waits', 'wait')} for the end of an open job")
     if plan.invalid:
-        lines.append(f"{_many(plan.invalid, 'is', 'are')} invalid: a key that is NULL or occurs more than once cannot be sent")
+        lines.append(
+            f"{_many(plan.invalid, 'is', 'are')} invalid: a key that is NULL or occurs more than once cannot be sent"
+        )
     return lines
 
 
@@ -95,7 +107,16 @@ def plan(run: Run, chosen: Filter) -> Plan:
     again = tuple(pc.unique(of_record.filter(pa.array(rest))).drop_null().to_pylist()) if chosen.exact else ()
     left = valid.filter(pa.array(rest & ~_among(of_record, [pa.array(again, of_record.type)])))
     names = dict.fromkeys(str(i) for i in left.column("identifier").slice(0, LISTED * 5).to_pylist())
-    return Plan(found.num_rows, records, masks, again, left.num_rows, tuple(names)[:LISTED], int((waits & ~goes).sum()), found.num_rows - valid.num_rows)
+    return Plan(
+        found.num_rows,
+        records,
+        masks,
+        again,
+        left.num_rows,
+        tuple(names)[:LISTED],
+        int((waits & ~goes).sum()),
+        found.num_rows - valid.num_rows,
+    )
 
 
 def _matching(run: Run, chosen: Filter) -> pa.Table:
@@ -104,7 +125,9 @@ def _matching(run: Run, chosen: Filter) -> pa.Table:
     return pa.Table.from_batches([b.cast(schema) for b in batches], schema)
 
 
-def _whole_units(table: pa.Table, kind: str, hit: np.ndarray[Any, Any], waits: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _whole_units(
+    table: pa.Table, kind: str, hit: np.ndarray[Any, Any], waits: np.ndarray[Any, Any]
+) -> np.ndarray[Any, Any]:
     """The undelivered rows of every unit of which one was chosen."""
     if not (hit & waits).any():
         return np.zeros(len(waits), dtype=bool)
@@ -116,19 +139,23 @@ def _whole_units(table: pa.Table, kind: str, hit: np.ndarray[Any, Any], waits: n
 def _among(of_record: pa.ChunkedArray, some: Sequence[pa.Array]) -> np.ndarray[Any, Any]:
     if not some or not len(of_record):
         return np.zeros(len(of_record), dtype=bool)
-    flat = pa.concat_arrays([a for part in some for a in (part.chunks if isinstance(part, pa.ChunkedArray) else [part])] or [pa.array([], of_record.type)])
+    flat = pa.concat_arrays(
+        [a for part in some for a in (part.chunks if isinstance(part, pa.ChunkedArray) else [part])]
+        or [pa.array([], of_record.type)]
+    )
     return np.asarray(pc.is_in(of_record, value_set=flat.drop_null()).to_numpy(), dtype=bool)
 
 
 class _Things:
-    """Names what the chosen records are about, in any run: their keys, or their row ids for kinds whose rows stand alone."""
+    """Names what the chosen records are about, in any run: their keys, or their row ids for kinds whose rows stand
+    alone."""
 
     def __init__(self, run: Run, row_ids: pa.ChunkedArray) -> None:
         self.keyed = run.sync.kind in KEYED_UNITS
         self.column = KEY if self.keyed else ROWID
         self.keys: dict[int, str] = {}
         self.wanted = row_ids.combine_chunks() if not self.keyed else pa.array([], pa.string())
-        if self.keyed:                          # the chunks have the keys as they are; records may show them masked
+        if self.keyed:  # the chunks have the keys as they are; records may show them masked
             chunks = Chunk.objects.filter(pk__in=Delivery.objects.filter(run=run).values("chunk")).order_by("pk")
             self.keys = dict(_pairs(chunks, row_ids))
             self.wanted = pa.array(sorted(set(self.keys.values())), pa.string())
@@ -137,7 +164,9 @@ class _Things:
         """Which rows of a chunk are about them."""
         if not len(self.wanted):
             return np.zeros(table.num_rows, dtype=bool)
-        return np.asarray(pc.is_in(table.column(self.column).cast(self.wanted.type), value_set=self.wanted).to_numpy(), dtype=bool)
+        return np.asarray(
+            pc.is_in(table.column(self.column).cast(self.wanted.type), value_set=self.wanted).to_numpy(), dtype=bool
+        )
 
     def of(self, table: pa.Table, mask: np.ndarray[Any, Any]) -> pa.ChunkedArray:
         return table.column(self.column).cast(self.wanted.type).filter(pa.array(mask))
@@ -153,5 +182,9 @@ def _pairs(chunks: Iterable[Chunk], row_ids: pa.ChunkedArray) -> Iterable[tuple[
     ids = row_ids.combine_chunks()
     for chunk in chunks:
         table = chunk_files.read_columns(chunk.url, [ROWID, KEY])
-        some = table.filter(pc.is_in(table.column(ROWID).cast(pa.int64()), value_set=ids)) if len(ids) else table.slice(0, 0)
+        some = (
+            table.filter(pc.is_in(table.column(ROWID).cast(pa.int64()), value_set=ids))
+            if len(ids)
+            else table.slice(0, 0)
+        )
         yield from zip(some.column(ROWID).to_pylist(), some.column(KEY).to_pylist(), strict=True)

@@ -1,4 +1,5 @@
 """What of a sync waits: rows due again, dead letters, rows of open jobs."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -29,7 +30,11 @@ def counted(sync: Sync) -> dict[str, int]:
     for chunk in chunks_of(sync):
         whole = states.unpack(bytes(chunk.states))
         record = np.asarray(chunks.read_column(chunk.url, chunks.RECORD), dtype=bool)
-        for name, mask in (("due", states.due(whole)), ("rejected", whole == states.REJECTED), ("blocked", whole == states.BLOCKED)):
+        for name, mask in (
+            ("due", states.due(whole)),
+            ("rejected", whole == states.REJECTED),
+            ("blocked", whole == states.BLOCKED),
+        ):
             tally[name] += int((record & mask).sum())
     return tally
 
@@ -48,8 +53,11 @@ def save_states(chunk_id: int, whole: np.ndarray[Any, Any], runs_failed: np.ndar
     """Writes a chunk's states and what is counted from them."""
     tally = Counter({int(state): int(n) for state, n in zip(*np.unique(whole, return_counts=True), strict=True)})
     fields: dict[str, Any] = {
-        "states": states.pack(whole), "due_rows": sum(tally[s] for s in (states.UNTRIED, states.REFUSED, states.UNKNOWN)),
-        "blocked_rows": tally[states.BLOCKED], "rejected_rows": tally[states.REJECTED]}
+        "states": states.pack(whole),
+        "due_rows": sum(tally[s] for s in (states.UNTRIED, states.REFUSED, states.UNKNOWN)),
+        "blocked_rows": tally[states.BLOCKED],
+        "rejected_rows": tally[states.REJECTED],
+    }
     if runs_failed is not None:
         fields["runs_failed"] = states.pack(runs_failed)
     Chunk.objects.filter(pk=chunk_id).update(**fields)

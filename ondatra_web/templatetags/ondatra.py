@@ -1,4 +1,5 @@
 """How times, lengths and states are written on every page."""
+
 from __future__ import annotations
 
 from datetime import datetime, timedelta
@@ -14,11 +15,28 @@ from ondatra_web.models import Run
 from ondatra_web.views.shown import duration, needing, progress, records_visible, run_took
 
 register = template.Library()
-TONES = {"Success": "ok", "Rejected": "bad", "Due again": "warn", "Invalid": "warn", "Planned": "",
-         "built": "ok", "unchanged": "", "skipped": "warn", "failed": "bad"}
-_STATES = {"queued": ("", "Queued"), "working": ("live", "Working"), "held": ("warn", "Held"), "canceling": ("live", "Stopping"),
-           "completed": ("ok", "Completed"), "completed_with_rejects": ("warn", "With rejects"), "failed": ("bad", "Failed"),
-           "cancelled": ("", "Cancelled"), "skipped": ("", "Skipped")}
+TONES = {
+    "Success": "ok",
+    "Rejected": "bad",
+    "Due again": "warn",
+    "Invalid": "warn",
+    "Planned": "",
+    "built": "ok",
+    "unchanged": "",
+    "skipped": "warn",
+    "failed": "bad",
+}
+_STATES = {
+    "queued": ("", "Queued"),
+    "working": ("live", "Working"),
+    "held": ("warn", "Held"),
+    "canceling": ("live", "Stopping"),
+    "completed": ("ok", "Completed"),
+    "completed_with_rejects": ("warn", "With rejects"),
+    "failed": ("bad", "Failed"),
+    "cancelled": ("", "Cancelled"),
+    "skipped": ("", "Skipped"),
+}
 
 
 @register.filter
@@ -40,12 +58,21 @@ def tag(word: str) -> SafeString:
 
 @register.filter
 def moment(at: datetime | None) -> SafeString | str:
-    """`06:00`, `26 Nov, 06:00` or `26 Nov 2025, 06:00`: as much as today leaves open. Times are UTC and say so on a touch."""
+    """`06:00`, `26 Nov, 06:00` or `26 Nov 2025, 06:00`: as much as today leaves open. Times are UTC and say so on a
+    touch."""
     if at is None:
         return ""
     now = timezone.now()
-    text = at.strftime("%H:%M") if at.date() == now.date() else f"{at.day} {at:%b}, {at:%H:%M}" if at.year == now.year else f"{at.day} {at:%b %Y}, {at:%H:%M}"
-    return format_html('<time datetime="{}" title="{} UTC">{}</time>', at.isoformat(), at.strftime("%Y-%m-%d %H:%M:%S"), text)
+    text = (
+        at.strftime("%H:%M")
+        if at.date() == now.date()
+        else f"{at.day} {at:%b}, {at:%H:%M}"
+        if at.year == now.year
+        else f"{at.day} {at:%b %Y}, {at:%H:%M}"
+    )
+    return format_html(
+        '<time datetime="{}" title="{} UTC">{}</time>', at.isoformat(), at.strftime("%Y-%m-%d %H:%M:%S"), text
+    )
 
 
 @register.filter
@@ -65,7 +92,11 @@ def soon(at: datetime | None) -> str:
     if at is None:
         return ""
     left = at - timezone.now()
-    return f"in {duration(timedelta(seconds=round(left.total_seconds() / 60) * 60) or timedelta(minutes=1))}" if left > timedelta(0) else "now"
+    return (
+        f"in {duration(timedelta(seconds=round(left.total_seconds() / 60) * 60) or timedelta(minutes=1))}"
+        if left > timedelta(0)
+        else "now"
+    )
 
 
 @register.filter

@@ -1,4 +1,6 @@
-"""Buckets of organizations' own: named, checked by a real write, read and delete, switched to and back. Runs stay where they were written."""
+"""Buckets of organizations' own: named, checked by a real write, read and delete, switched to and back. Runs stay where
+they were written."""
+
 from __future__ import annotations
 
 import hashlib
@@ -42,12 +44,18 @@ class Wanted:
 
 
 def save(organization: Organization, wanted: Wanted, *, user: AbstractBaseUser | None = None) -> Bucket:
-    """Checks the bucket and writes new runs there from now on. Raises ConfigError, and StoreError that says why it cannot be used."""
+    """Checks the bucket and writes new runs there from now on. Raises ConfigError, and StoreError that says why it
+    cannot be used."""
     _check_words(wanted)
     known = _free(organization, wanted)
     made = known or Bucket(organization=organization, bucket=wanted.bucket, endpoint=wanted.endpoint)
     kept = made.secret if made.access_key == wanted.access_key and not wanted.secret_key else ""
-    made.prefix, made.region, made.role_arn, made.access_key = wanted.prefix.strip("/"), wanted.region, wanted.role_arn, wanted.access_key
+    made.prefix, made.region, made.role_arn, made.access_key = (
+        wanted.prefix.strip("/"),
+        wanted.region,
+        wanted.role_arn,
+        wanted.access_key,
+    )
     made.secret = "" if wanted.role_arn else vault.seal(wanted.secret_key) if wanted.secret_key else kept
     made.retention_days = wanted.retention_days
     if not wanted.role_arn and not made.secret:
@@ -101,7 +109,9 @@ def forget(bucket: Bucket, *, user: AbstractBaseUser | None = None) -> None:
 def set_retention(bucket: Bucket, days: int | None, *, user: AbstractBaseUser | None = None) -> None:
     """How many days records are kept there; None keeps them for ever."""
     if days is not None and days < 1:
-        raise ConfigError(f"{days} days cannot be: a retention is at least 1 day, or empty so that nothing is ever removed")
+        raise ConfigError(
+            f"{days} days cannot be: a retention is at least 1 day, or empty so that nothing is ever removed"
+        )
     Bucket.objects.filter(pk=bucket.pk).update(retention_days=days)
     audit.write(bucket.organization_id, user, "bucket_retention", bucket.url, {"days": days})
 
@@ -113,6 +123,7 @@ def endpoints() -> list[str]:
 
 # checks
 
+
 def _check_words(wanted: Wanted) -> None:
     """Raises ConfigError that names the field."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", wanted.bucket):
@@ -123,24 +134,34 @@ def _check_words(wanted: Wanted) -> None:
         raise ConfigError(f"{wanted.region!r} is no region: for example eu-north-1")
     if wanted.endpoint not in endpoints():
         known = ", ".join(endpoints()[1:]) or "none"
-        raise ConfigError(f"the endpoint {wanted.endpoint} is not among those that this install allows ({known}): "
-                          "its operator adds it to ONDATRA_BUCKET_ENDPOINTS")
+        raise ConfigError(
+            f"the endpoint {wanted.endpoint} is not among those that this install allows ({known}): "
+            "its operator adds it to ONDATRA_BUCKET_ENDPOINTS"
+        )
     if wanted.role_arn and (wanted.access_key or wanted.secret_key):
         raise ConfigError("a bucket is reached by a role or by a key pair, not by both")
     if wanted.role_arn and not re.fullmatch(r"arn:aws[a-z-]*:iam::\d{1,20}:role/[\w+=,.@/-]{1,200}", wanted.role_arn):
         raise ConfigError(f"{wanted.role_arn!r} is no role: for example arn:aws:iam::123456789012:role/ondatra-records")
     if not wanted.role_arn and not wanted.access_key:
-        raise ConfigError("neither a role nor an access key id was given: the install's own credentials are never used for a bucket of yours")
+        raise ConfigError(
+            "neither a role nor an access key id was given: the install's own credentials are never used for a bucket "
+            "of yours"
+        )
     if wanted.retention_days is not None and wanted.retention_days < 1:
         raise ConfigError("a retention is at least 1 day, or empty so that nothing is ever removed")
 
 
 def _free(organization: Organization, wanted: Wanted) -> Bucket | None:
-    """The organization's own row of that bucket. Raises ConfigError where the bucket is the install's or another organization's."""
+    """The organization's own row of that bucket. Raises ConfigError where the bucket is the install's or another
+    organization's."""
     config = settings.ONDATRA
     for url in (config.tracking_url, config.lake_url, config.staging_url):
         parts = urlsplit(url)
-        if parts.scheme.startswith("s3") and parts.netloc == wanted.bucket and wanted.endpoint == (config.s3_endpoint or "").rstrip("/"):
+        if (
+            parts.scheme.startswith("s3")
+            and parts.netloc == wanted.bucket
+            and wanted.endpoint == (config.s3_endpoint or "").rstrip("/")
+        ):
             raise ConfigError(f"the bucket {wanted.bucket} is the install's own: name one of yours")
     found = Bucket.objects.filter(bucket=wanted.bucket, endpoint=wanted.endpoint).select_related("organization").first()
     if found and found.organization_id != organization.pk:
@@ -166,19 +187,26 @@ def _claim(store: Store, organization: Organization) -> None:
         except orjson.JSONDecodeError:
             found = None
         if found != mine:
-            raise StoreError(f"{store.url} holds the records of another organization or install: name another bucket or prefix; "
-                             f"if it is yours alone, remove {store.url_of(OWNER_FILE)} and try again") from None
+            raise StoreError(
+                f"{store.url} holds the records of another organization or install: name another bucket or prefix; "
+                f"if it is yours alone, remove {store.url_of(OWNER_FILE)} and try again"
+            ) from None
 
 
 # writes
 
+
 def _use(bucket: Bucket, user: AbstractBaseUser | None, action: str) -> None:
     with transaction.atomic():
-        Bucket.objects.filter(organization_id=bucket.organization_id, in_use=True).exclude(pk=bucket.pk).update(in_use=False)
+        Bucket.objects.filter(organization_id=bucket.organization_id, in_use=True).exclude(pk=bucket.pk).update(
+            in_use=False
+        )
         bucket.in_use, bucket.saved_at, bucket.checked_at, bucket.problem = True, timezone.now(), timezone.now(), ""
         bucket.save()
         by = "role" if bucket.role_arn else "key pair"
-        audit.write(bucket.organization_id, user, action, bucket.url, {"by": by, "retention_days": bucket.retention_days})
+        audit.write(
+            bucket.organization_id, user, action, bucket.url, {"by": by, "retention_days": bucket.retention_days}
+        )
     _write_facts(bucket.organization)
 
 

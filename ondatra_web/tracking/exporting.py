@@ -1,4 +1,5 @@
 """Whole results as a file: a job that a worker does, with progress, to be fetched for some days."""
+
 from __future__ import annotations
 
 import datetime as dt
@@ -37,25 +38,33 @@ def start(run: Run, filter: Filter, format: str, *, user: AbstractBaseUser | Non
     """Makes the job and, once that is durable, wakes a worker. Raises ConfigError."""
     if format not in exports.FORMATS:
         raise ConfigError(f"there is no format {format!r}; there are: {', '.join(exports.FORMATS)}")
-    filter.where()                              # a wrong status is said before anything starts
+    filter.where()  # a wrong status is said before anything starts
     filter = web_records.without_plain(filter, run)
     told = {name: value for name, value in asdict(filter).items() if value not in (None, ())}
     with transaction.atomic():
         Run.objects.select_for_update().get(pk=run.pk)
         same = Export.objects.filter(run=run, format=format, filter=told, status__in=Export.OPEN).first()
         if same is not None:
-            return same                         # asked for twice
+            return same  # asked for twice
         if Export.objects.filter(run=run, status__in=Export.OPEN).count() >= MOST_OPEN:
             raise ConfigError(f"{MOST_OPEN} exports of run {run.pk} are under way: wait for one of them, or cancel it")
         made = Export.objects.create(run=run, format=format, filter=told, created_by=audit.person(user))
-        audit.write(run.sync.workspace.organization_id, user, "export_records", f"run {run.pk}", {"export": made.pk, "format": format})
+        audit.write(
+            run.sync.workspace.organization_id,
+            user,
+            "export_records",
+            f"run {run.pk}",
+            {"export": made.pk, "format": format},
+        )
         transaction.on_commit(lambda: queue.send("export", made.pk))
     return made
 
 
 def cancel(export: Export) -> None:
     """Its worker stops at the next look."""
-    Export.objects.filter(pk=export.pk, status__in=Export.OPEN).update(status=Export.Status.CANCELLED, ended_at=timezone.now(), owner=None)
+    Export.objects.filter(pk=export.pk, status__in=Export.OPEN).update(
+        status=Export.Status.CANCELLED, ended_at=timezone.now(), owner=None
+    )
 
 
 def place(export: Export) -> Path:
@@ -82,7 +91,9 @@ def work(export_id: int) -> None:
         files = web_records.files_of(export.run)
         Export.objects.filter(pk=export.pk).update(wanted=query.count(files, chosen), rows=0)
         with part.open("wb") as sink:
-            rows = exports.export(files, chosen, cast(exports.Format, export.format), sink, progress=_teller(export), problems=problems)
+            rows = exports.export(
+                files, chosen, cast(exports.Format, export.format), sink, progress=_teller(export), problems=problems
+            )
         part.replace(file)
         _end(export, Export.Status.DONE, "; ".join(problems[:20]), rows=rows, size=file.stat().st_size)
     except Cancelled:
@@ -99,10 +110,17 @@ def work(export_id: int) -> None:
 
 def _claimed(export_id: int) -> Export | None:
     with transaction.atomic():
-        export = Export.objects.select_for_update(of=("self",)).select_related("owner").filter(pk=export_id, status__in=Export.OPEN).first()
+        export = (
+            Export.objects.select_for_update(of=("self",))
+            .select_related("owner")
+            .filter(pk=export_id, status__in=Export.OPEN)
+            .first()
+        )
         if export is None or (export.status == Export.Status.WORKING and not workers.is_dead(export.owner)):
             return None
-        Export.objects.filter(pk=export_id).update(status=Export.Status.WORKING, owner=workers.me("push"), lease=F("lease") + 1, started_at=timezone.now())
+        Export.objects.filter(pk=export_id).update(
+            status=Export.Status.WORKING, owner=workers.me("push"), lease=F("lease") + 1, started_at=timezone.now()
+        )
     return Export.objects.select_related("run__sync__workspace", "run__bucket__organization").get(pk=export_id)
 
 
@@ -115,16 +133,22 @@ def _teller(export: Export) -> Callable[[int], None]:
         told[0] = time.monotonic()
         if not Export.objects.filter(pk=export.pk, lease=export.lease, status=Export.Status.WORKING).update(rows=rows):
             raise Cancelled(f"export {export.pk} is no longer wanted here")
+
     return tell
 
 
 def _end(export: Export, status: str, error: str, **more: int) -> None:
-    if not Export.objects.filter(pk=export.pk, lease=export.lease, status=Export.Status.WORKING).update(
-            status=status, error=error, ended_at=timezone.now(), owner=None, **more) and status == Export.Status.DONE:
-        place(export).unlink(missing_ok=True)   # cancelled at the last moment
+    if (
+        not Export.objects.filter(pk=export.pk, lease=export.lease, status=Export.Status.WORKING).update(
+            status=status, error=error, ended_at=timezone.now(), owner=None, **more
+        )
+        and status == Export.Status.DONE
+    ):
+        place(export).unlink(missing_ok=True)  # cancelled at the last moment
 
 
 # by the clock
+
 
 def resume() -> None:
     """Wakes workers for exports whose message or worker was lost."""

@@ -1,4 +1,5 @@
 """The records of a run: which files they lie in, and questions about them."""
+
 from __future__ import annotations
 
 import json
@@ -24,12 +25,15 @@ from runtime.tracking import requests
 
 
 def files_of(run: Run) -> list[FileRef]:
-    """The run's record files in the order in which they were written. Invalid rows that did not change lie in an earlier run's file."""
+    """The run's record files in the order in which they were written. Invalid rows that did not change lie in an
+    earlier run's file."""
     if run.dry_run:
         return planned_files(run.pk)
     files = _refs(RecordFile.objects.filter(run=run), stores.of_run(run))
     if run.invalid and not any(f.name.startswith("records_invalid.") for f in files):
-        earlier = RecordFile.objects.filter(run__sync_id=run.sync_id, run_id__lt=run.pk, batch_type="records_invalid").select_related("run")
+        earlier = RecordFile.objects.filter(
+            run__sync_id=run.sync_id, run_id__lt=run.pk, batch_type="records_invalid"
+        ).select_related("run")
         if (last := earlier.order_by("-run_id").first()) is not None:
             files += _refs(earlier.filter(run_id=last.run_id), stores.of_run(last.run))
     return files
@@ -37,7 +41,9 @@ def files_of(run: Run) -> list[FileRef]:
 
 def _refs(rows: QuerySet[RecordFile], store: Store) -> list[FileRef]:
     """Values and no objects: every page of a run asks for all its files."""
-    told = rows.order_by("pk").values_list("url", "rows", "counts", "operations", "min_identifier", "max_identifier", "run_id")
+    told = rows.order_by("pk").values_list(
+        "url", "rows", "counts", "operations", "min_identifier", "max_identifier", "run_id"
+    )
     return [FileRef(store, store.path_of(url), *rest) for url, *rest in told]
 
 
@@ -50,7 +56,8 @@ def planned_files(run_id: int) -> list[FileRef]:
 
 
 def first_requests(run: Run) -> dict[str, Any]:
-    """What a dry run's push function would have asked for first: `requests` (call, method, url, headers, body) and what it `said`; empty for other runs."""
+    """What a dry run's push function would have asked for first: `requests` (call, method, url, headers, body) and what
+    it `said`; empty for other runs."""
     place = Path(settings.ONDATRA.data_dir) / "dry_runs" / str(run.pk) / "requests.json"
     return dict(json.loads(place.read_text(encoding="utf-8"))) if run.dry_run and place.exists() else {}
 
@@ -58,21 +65,26 @@ def first_requests(run: Run) -> dict[str, Any]:
 def history_files(sync: Sync, forms: Sequence[str] = ()) -> list[FileRef]:
     """The files of all runs of a sync that are still kept, newest first; only what a history needs of them.
 
-    With `forms` of an identifier only the files whose bounds leave room for one of them: the database compares, and of a
-    large sync it names a few files instead of all.
+    With `forms` of an identifier only the files whose bounds leave room for one of them: the database compares, and of
+    a large sync it names a few files instead of all.
     """
     named = RecordFile.objects.filter(run__sync=sync, run__rows_expired_at=None)
     if forms:
         named = named.alias(low=_bytes("min_identifier"), high=_bytes("max_identifier"))
         room = Q(min_identifier=None) | Q(max_identifier=None)
         for form in forms:
-            said = form.partition("\0")[0]      # PostgreSQL has no text for it, and the bounds end there too
+            said = form.partition("\0")[0]  # PostgreSQL has no text for it, and the bounds end there too
             room |= Q(low__lte=said, high__gte=said)
         named = named.filter(room)
-    rows = named.order_by("-pk").values_list("url", "rows", "min_identifier", "max_identifier", "run_id", "run__store_url", "run__bucket")
+    rows = named.order_by("-pk").values_list(
+        "url", "rows", "min_identifier", "max_identifier", "run_id", "run__store_url", "run__bucket"
+    )
     buckets = Bucket.objects.select_related("organization").in_bulk({row[-1] for row in rows if row[-1]})
     opened = {(url, bucket): stores.at(url, buckets.get(bucket)) for url, bucket in {row[-2:] for row in rows}}
-    return [FileRef(store := opened[root, bucket], store.path_of(url), n, None, None, low, high, run) for url, n, low, high, run, root, bucket in rows]
+    return [
+        FileRef(store := opened[root, bucket], store.path_of(url), n, None, None, low, high, run)
+        for url, n, low, high, run, root, bucket in rows
+    ]
 
 
 def _bytes(column: str) -> Any:
@@ -115,7 +127,8 @@ def with_masked(filter: Filter, run: Run) -> Filter:
 
 
 def without_plain(filter: Filter, run: Run) -> Filter:
-    """The same filter for keeping: what a person searched for is left out where the records hold only its masked form."""
+    """The same filter for keeping: what a person searched for is left out where the records hold only its masked
+    form."""
     filter = with_masked(filter, run)
     if not filter.identifiers:
         return filter
@@ -124,7 +137,9 @@ def without_plain(filter: Filter, run: Run) -> Filter:
     return replace(filter, identifiers=tuple(i for i in filter.identifiers if i in found) or filter.identifiers[-1:])
 
 
-def records_of(run: Run, filter: Filter | None = None, *, after: str | None = None, offset: int = 0, limit: int = 100) -> Page:
+def records_of(
+    run: Run, filter: Filter | None = None, *, after: str | None = None, offset: int = 0, limit: int = 100
+) -> Page:
     """One page of the run's records. Raises ConfigError for a wrong filter, StoreError when the store is down."""
     return query.page(files_of(run), with_masked(filter or Filter(), run), after=after, offset=offset, limit=limit)
 
@@ -134,20 +149,29 @@ def count_of(run: Run, filter: Filter | None = None) -> int:
 
 
 def calls_of(run: Run, record: Mapping[str, Any], place: str = "") -> list[dict[str, Any]]:
-    """The requests and answers of the push call that sent this record; with its `place` only the file of its chunk is opened."""
+    """The requests and answers of the push call that sent this record; with its `place` only the file of its chunk is
+    opened."""
     store = stores.of_run(run)
     kept = ApiCallFile.objects.filter(run=run).order_by("pk")
     kind, _, number = place.rpartition(":")[0].partition(".")
     if number.isdigit():
-        delivery = RecordFile.objects.filter(run=run, batch_type=kind, number=int(number)).values_list("delivery_id", flat=True).first()
+        delivery = (
+            RecordFile.objects.filter(run=run, batch_type=kind, number=int(number))
+            .values_list("delivery_id", flat=True)
+            .first()
+        )
         kept = kept.filter(delivery_id=delivery) if delivery else kept
     return requests.calls_of(store.locals([store.path_of(url) for url in kept.values_list("url", flat=True)]), record)
 
 
 def reasons(run_id: int, most: int = 5) -> list[str]:
-    """The commonest messages of a run, a line each: rows, status, one message as it came, and an identifier that had it."""
+    """The commonest messages of a run, a line each: rows, status, one message as it came, and an identifier that had
+    it."""
     groups = MessageGroup.objects.filter(run_id=run_id).order_by("-rows", "pk")
-    lines = [f"{g.rows:>7,} {g.status}: {(g.sample_message.splitlines() or [''])[0]} ({g.sample_identifier})" for g in groups[:most]]
+    lines = [
+        f"{g.rows:>7,} {g.status}: {(g.sample_message.splitlines() or [''])[0]} ({g.sample_identifier})"
+        for g in groups[:most]
+    ]
     if (more := groups.count() - most) > 0:
         lines.append(f"        and {more} other reasons")
     return lines

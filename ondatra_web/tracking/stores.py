@@ -1,4 +1,6 @@
-"""Which store a run's files lie in: the install's, or a bucket of its organization's own with credentials of its own."""
+"""Which store a run's files lie in: the install's, or a bucket of its organization's own with credentials of its
+own."""
+
 from __future__ import annotations
 
 from django.conf import settings
@@ -33,14 +35,25 @@ def of_organization(organization_id: int) -> Store:
 def credentials_of(bucket: Bucket) -> Credentials:
     """Raises ConfigError where its secret cannot be decrypted."""
     if bucket.role_arn:
-        return Credentials(role_arn=bucket.role_arn, external_id=bucket.organization.external_id, region=bucket.region, endpoint=bucket.endpoint)
-    return Credentials(access_key=bucket.access_key, secret_key=vault.unseal(bucket.secret) if bucket.secret else "", region=bucket.region,
-                       endpoint=bucket.endpoint)
+        return Credentials(
+            role_arn=bucket.role_arn,
+            external_id=bucket.organization.external_id,
+            region=bucket.region,
+            endpoint=bucket.endpoint,
+        )
+    return Credentials(
+        access_key=bucket.access_key,
+        secret_key=vault.unseal(bucket.secret) if bucket.secret else "",
+        region=bucket.region,
+        endpoint=bucket.endpoint,
+    )
 
 
 def unwritten(organization_id: int) -> int:
     """Records whose files wait for their store."""
-    waiting = Delivery.objects.filter(run__sync__workspace__organization_id=organization_id, status=Delivery.Status.SEALED)
+    waiting = Delivery.objects.filter(
+        run__sync__workspace__organization_id=organization_id, status=Delivery.Status.SEALED
+    )
     return int(waiting.aggregate(n=Sum("records"))["n"] or 0)
 
 
@@ -48,5 +61,8 @@ def refuse_if_full(organization_id: int) -> None:
     """Raises ConfigError where so many records wait for their store that a new run would only add to them."""
     most = settings.ONDATRA.most_unwritten
     if (waiting := unwritten(organization_id)) > most:
-        raise ConfigError(f"{waiting:,} records of earlier runs wait for their store, more than ONDATRA_MOST_UNWRITTEN allows ({most:,}): "
-                          "no run starts until it is back; the page Store says what is wrong with it")
+        raise ConfigError(
+            f"{waiting:,} records of earlier runs wait for their store, more than ONDATRA_MOST_UNWRITTEN allows "
+            f"({most:,}): "
+            "no run starts until it is back; the page Store says what is wrong with it"
+        )

@@ -1,8 +1,9 @@
 """Keeps the table `sync_log` of each organization: every record file that the database knows goes in once.
 
-Files are given a batch number in the database before Spark writes them under that number; a batch that a dead process left
-is written again under the same number, which Delta takes once. So no row is missing and none stands twice.
+Files are given a batch number in the database before Spark writes them under that number; a batch that a dead process
+left is written again under the same number, which Delta takes once. So no row is missing and none stands twice.
 """
+
 from __future__ import annotations
 
 import logging
@@ -44,11 +45,14 @@ def url_of(organization: Organization) -> str:
 def waiting(organization: Organization) -> bool:
     """Whether there is a record file that is not in the table."""
     done = SyncLog.objects.filter(organization=organization).values_list("done", flat=True).first() or 0
-    return _files(organization).filter(log_batch=None).exists() or _files(organization).filter(log_batch__gt=done).exists()
+    return (
+        _files(organization).filter(log_batch=None).exists() or _files(organization).filter(log_batch__gt=done).exists()
+    )
 
 
 def write(organization: Organization) -> Written:
-    """Brings the table up to date; without new files nothing is started. Raises ConfigError where another process is at it."""
+    """Brings the table up to date; without new files nothing is started. Raises ConfigError where another process is at
+    it."""
     written = Written(url_of(organization))
     if not waiting(organization):
         return written
@@ -72,7 +76,9 @@ def _claim(organization: Organization) -> None:
         SyncLog.objects.get_or_create(organization=organization)
         row = SyncLog.objects.select_for_update(of=("self",)).select_related("owner").get(organization=organization)
         if workers.is_anothers(row.owner):
-            raise ConfigError(f"the sync log of organization {organization.pk} is being written by {row.owner}: wait for it")
+            raise ConfigError(
+                f"the sync log of organization {organization.pk} is being written by {row.owner}: wait for it"
+            )
         SyncLog.objects.filter(pk=row.pk).update(owner=me)
 
 
@@ -88,7 +94,7 @@ def _next(organization: Organization, set_aside: set[int]) -> list[RecordFile]:
         new = list(files.filter(log_batch=None).exclude(pk__in=set_aside).order_by("pk")[:BATCH_FILES])
         if not new:
             return []
-        number = row.begun + 1                  # never again one whose files were removed meanwhile
+        number = row.begun + 1  # never again one whose files were removed meanwhile
         SyncLog.objects.filter(pk=row.pk).update(begun=number)
         RecordFile.objects.filter(pk__in=[f.pk for f in new]).update(log_batch=number)
         for file in new:
@@ -107,7 +113,9 @@ def _write(organization: Organization, files: Sequence[RecordFile], written: Wri
     except Exception as error:
         broken = sync_log.damaged(given)
         if not broken:
-            raise StoreError(f"the sync log {written.url} could not be written: {str(error).splitlines()[0][:500]}") from error
+            raise StoreError(
+                f"the sync log {written.url} could not be written: {str(error).splitlines()[0][:500]}"
+            ) from error
         away = [f.pk for f, g in zip(files, given, strict=True) if g.path in broken]
         RecordFile.objects.filter(pk__in=away).update(log_batch=None)
         set_aside.update(away)
@@ -126,6 +134,6 @@ def _given(file: RecordFile) -> LogFile:
 def ids_of(run: Run) -> tuple[int | None, int | None, int | None]:
     """As the run's metadata.json has them; of a run that a retry made, those of its sync."""
     if run.metadata:
-        return tuple(run.metadata.get(name) for name in sync_log.IDS)   # type: ignore[return-value]
+        return tuple(run.metadata.get(name) for name in sync_log.IDS)  # type: ignore[return-value]
     found = run.sync.destination
     return run.sync_id, found.destination_id if found else None, found.pk if found else None

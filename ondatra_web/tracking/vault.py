@@ -1,4 +1,5 @@
 """Secrets that people typed in, encrypted before they reach the database."""
+
 from __future__ import annotations
 
 import base64
@@ -27,15 +28,19 @@ def unseal(sealed: str) -> str:
     try:
         return _fernet(_keys()).decrypt(sealed.encode()).decode()
     except InvalidToken:
-        raise ConfigError("a kept secret cannot be read: it was encrypted with another key; set ONDATRA_ENCRYPTION_KEY to that key, "
-                          "or enter the secret again") from None
+        raise ConfigError(
+            "a kept secret cannot be read: it was encrypted with another key; set ONDATRA_ENCRYPTION_KEY to that key, "
+            "or enter the secret again"
+        ) from None
 
 
 def _keys() -> tuple[str, ...]:
     """Newest first. Without a setting, a key made at first use and kept beside the database."""
     told = tuple(key.strip() for key in os.environ.get("ONDATRA_ENCRYPTION_KEY", "").split(",") if key.strip())
     if any(len(key) < SHORTEST for key in told):
-        raise ConfigError(f"ONDATRA_ENCRYPTION_KEY holds a key shorter than {SHORTEST} characters: use, for example, 48 random ones")
+        raise ConfigError(
+            f"ONDATRA_ENCRYPTION_KEY holds a key shorter than {SHORTEST} characters: use, for example, 48 random ones"
+        )
     return told or (_kept(Path(settings.ONDATRA.data_dir) / "encryption_key"),)
 
 
@@ -45,7 +50,7 @@ def _kept(place: Path) -> str:
         part = place.with_name(f".{uuid.uuid4().hex}.part")
         with open(part, "x", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
             file.write(Fernet.generate_key().decode())
-        with suppress(FileExistsError):         # another process was quicker: its key holds
+        with suppress(FileExistsError):  # another process was quicker: its key holds
             os.link(part, place)
         part.unlink()
     return place.read_text().strip()

@@ -1,4 +1,5 @@
 """Whole results as a file: started from the window of records, watched here, fetched from here."""
+
 from __future__ import annotations
 
 from django.contrib import messages
@@ -24,7 +25,9 @@ def start(request: SignedIn, run_id: int) -> HttpResponse:
     form = DownloadForm({**request.GET.dict(), "format": request.POST.get("format", "")})
     try:
         if records_visible(run) != "shown":
-            return HttpResponse(f"the records of run {run.pk} have expired or never were", status=410, content_type="text/plain")
+            return HttpResponse(
+                f"the records of run {run.pk} have expired or never were", status=410, content_type="text/plain"
+            )
         made = exporting.start(run, chosen_filter(run, form.chosen), str(form.chosen["format"]), user=request.user)
     except OndatraError as error:
         messages.error(request, str(error))
@@ -45,9 +48,16 @@ def live(request: SignedIn, export_id: int) -> HttpResponse:
 
 
 def _context(found: Export) -> dict[str, object]:
-    return {"export": found, "run": found.run, "sync": found.run.sync, "label": dict(FORMATS)[found.format], "active": found.status in Export.OPEN,
-            "kept_until": found.ended_at + exporting.KEPT if found.ended_at else None, "name": exporting.name_of(found),
-            "filters": [(name.replace("_", " "), value) for name, value in found.filter.items()]}
+    return {
+        "export": found,
+        "run": found.run,
+        "sync": found.run.sync,
+        "label": dict(FORMATS)[found.format],
+        "active": found.status in Export.OPEN,
+        "kept_until": found.ended_at + exporting.KEPT if found.ended_at else None,
+        "name": exporting.name_of(found),
+        "filters": [(name.replace("_", " "), value) for name, value in found.filter.items()],
+    }
 
 
 @require_safe
@@ -56,10 +66,16 @@ def file(request: SignedIn, export_id: int) -> HttpResponse | FileResponse:
     found = export_for(request.user, export_id)
     place = exporting.place(found)
     if records_visible(found.run) != "shown" or found.status == Export.Status.REMOVED:
-        return HttpResponse(f"the file of export {found.pk} is not kept any more", status=410, content_type="text/plain")
+        return HttpResponse(
+            f"the file of export {found.pk} is not kept any more", status=410, content_type="text/plain"
+        )
     if found.status != Export.Status.DONE or not place.exists():
-        return HttpResponse(f"export {found.pk} has no file: it is {found.status}", status=404, content_type="text/plain")
-    return FileResponse(place.open("rb"), as_attachment=True, filename=exporting.name_of(found), content_type=TYPES[found.format])
+        return HttpResponse(
+            f"export {found.pk} has no file: it is {found.status}", status=404, content_type="text/plain"
+        )
+    return FileResponse(
+        place.open("rb"), as_attachment=True, filename=exporting.name_of(found), content_type=TYPES[found.format]
+    )
 
 
 @require_POST

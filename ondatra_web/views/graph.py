@@ -1,7 +1,9 @@
-"""Where each model of a lineage stands: inputs to the left of what reads them, in columns that stay short whatever their number.
+"""Where each model of a lineage stands: inputs to the left of what reads them, in columns that stay short whatever
+their number.
 
 Pure arithmetic, so that the page is one SVG made by a template; coordinates are its user units.
 """
+
 from __future__ import annotations
 
 import math
@@ -29,7 +31,7 @@ class Spot:
 @dataclass(frozen=True)
 class Drawing:
     spots: tuple[Spot, ...]
-    paths: tuple[str, ...]                      # of SVG, from the right side of an input to the left side of its reader
+    paths: tuple[str, ...]  # of SVG, from the right side of an input to the left side of its reader
     width: int
     height: int
 
@@ -51,7 +53,9 @@ def draw(inputs: Mapping[str, Iterable[str]]) -> Drawing:
     where: dict[str, Spot] = {}
     at = 0
     for column in columns:
-        rows = math.ceil(len(column) / math.ceil(len(column) / most))          # a long one is broken into several of equal length
+        rows = math.ceil(
+            len(column) / math.ceil(len(column) / most)
+        )  # a long one is broken into several of equal length
         for i, name in enumerate(column):
             where[name] = Spot(name, EDGE + (at + i // rows) * (WIDTH + GAP_X), EDGE + (i % rows) * (HEIGHT + GAP_Y))
         at += math.ceil(len(column) / rows)
@@ -77,7 +81,9 @@ def _columns(inputs: Mapping[str, Iterable[str]], edges: list[tuple[str, str]]) 
         neighbours = before if sweep % 2 == 0 else after
         place = {name: i / len(column) for column in columns for i, name in enumerate(column)}
         for column in columns if sweep % 2 == 0 else reversed(columns):
-            column.sort(key=lambda n: sum(place[m] for m in neighbours[n]) / len(neighbours[n]) if neighbours[n] else place[n])
+            column.sort(
+                key=lambda n: sum(place[m] for m in neighbours[n]) / len(neighbours[n]) if neighbours[n] else place[n]
+            )
             place |= {name: i / len(column) for i, name in enumerate(column)}
     return columns
 

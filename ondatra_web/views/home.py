@@ -1,4 +1,5 @@
 """What needs a person first, then every sync."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

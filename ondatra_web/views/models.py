@@ -1,4 +1,6 @@
-"""The SQL models of a person's workspaces: what became of each at the last run, as a list, as a graph, and one by one. Nothing is sent from here."""
+"""The SQL models of a person's workspaces: what became of each at the last run, as a list, as a graph, and one by one.
+Nothing is sent from here."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -34,15 +36,22 @@ def index(request: SignedIn) -> HttpResponse:
     page = page_of(rows, form.number, SIZE)
     shown = list(page.object_list)
     syncs = _syncs(request.user, [state.name for state in shown])
-    return render(request, "models/index.html", {"page": page, "q": q, "states": [(s, syncs.get((s.workspace_id, s.name))) for s in shown]})
+    return render(
+        request,
+        "models/index.html",
+        {"page": page, "q": q, "states": [(s, syncs.get((s.workspace_id, s.name))) for s in shown]},
+    )
 
 
 @require_safe
 @login_required
 def lineage(request: SignedIn) -> HttpResponse:
-    """The models of one workspace as a graph; `q` narrows it to the models that match, with what they need and what needs them."""
+    """The models of one workspace as a graph; `q` narrows it to the models that match, with what they need and what
+    needs them."""
     workspaces = list(Workspace.objects.filter(pk__in=_states(request.user).values("workspace")).order_by("slug"))
-    chosen = next((w for w in workspaces if w.slug == request.GET.get("workspace")), workspaces[0] if workspaces else None)
+    chosen = next(
+        (w for w in workspaces if w.slug == request.GET.get("workspace")), workspaces[0] if workspaces else None
+    )
     q = SyncFilterForm(request.GET).chosen["q"]
     states = {s.name: s for s in _states(request.user).filter(workspace=chosen)} if chosen else {}
     inputs = {name: state.inputs for name, state in states.items()}
@@ -51,9 +60,18 @@ def lineage(request: SignedIn) -> HttpResponse:
         inputs = {name: found for name, found in inputs.items() if name in kept}
     counts = Counter(states[name].last_action or "never run" for name in inputs)
     syncs = _syncs(request.user, list(inputs))
-    return render(request, "models/lineage.html", {
-        "workspaces": workspaces, "workspace": chosen, "q": q, "total": len(states), **_drawn(inputs, states, syncs),
-        "counts": [(word, counts[word]) for word in (*STATES, "never run") if counts[word]]})
+    return render(
+        request,
+        "models/lineage.html",
+        {
+            "workspaces": workspaces,
+            "workspace": chosen,
+            "q": q,
+            "total": len(states),
+            **_drawn(inputs, states, syncs),
+            "counts": [(word, counts[word]) for word in (*STATES, "never run") if counts[word]],
+        },
+    )
 
 
 @require_safe
@@ -64,9 +82,17 @@ def model(request: SignedIn, state_id: int) -> HttpResponse:
     inputs = {name: other.inputs for name, other in others.items()}
     near = {state.name, *state.inputs, *(name for name, found in inputs.items() if state.name in found)} & set(others)
     syncs = _syncs(request.user, list(near))
-    return render(request, "models/model.html", {
-        "model": state, "sync": syncs.get((state.workspace_id, state.name)), "state_id": state.pk, "columns": [(c[0], c[1]) for c in state.columns],
-        **_drawn({name: [i for i in inputs[name] if state.name in (name, i)] for name in near}, others, syncs)})
+    return render(
+        request,
+        "models/model.html",
+        {
+            "model": state,
+            "sync": syncs.get((state.workspace_id, state.name)),
+            "state_id": state.pk,
+            "columns": [(c[0], c[1]) for c in state.columns],
+            **_drawn({name: [i for i in inputs[name] if state.name in (name, i)] for name in near}, others, syncs),
+        },
+    )
 
 
 def _states(user: Person) -> Any:
@@ -77,9 +103,18 @@ def _syncs(user: Person, names: list[str]) -> dict[tuple[int, str], Sync]:
     return {(s.workspace_id, s.name): s for s in syncs_of(user).filter(name__in=names, archived_at=None)}
 
 
-def _drawn(inputs: dict[str, list[str]], states: dict[str, ModelState], syncs: dict[tuple[int, str], Sync]) -> dict[str, Any]:
+def _drawn(
+    inputs: dict[str, list[str]], states: dict[str, ModelState], syncs: dict[tuple[int, str], Sync]
+) -> dict[str, Any]:
     """What the template of the SVG needs."""
     drawing = graph.draw(inputs)
-    boxes = [{"spot": spot, "state": states[spot.name], "sync": syncs.get((states[spot.name].workspace_id, spot.name)),
-              "label": spot.name if len(spot.name) <= LETTERS else f"{spot.name[:LETTERS - 1]}…"} for spot in drawing.spots]
+    boxes = [
+        {
+            "spot": spot,
+            "state": states[spot.name],
+            "sync": syncs.get((states[spot.name].workspace_id, spot.name)),
+            "label": spot.name if len(spot.name) <= LETTERS else f"{spot.name[: LETTERS - 1]}…",
+        }
+        for spot in drawing.spots
+    ]
     return {"drawing": drawing, "boxes": boxes, "box_width": graph.WIDTH, "box_height": graph.HEIGHT}

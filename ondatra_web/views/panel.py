@@ -1,4 +1,5 @@
 """One record in one place: payload, what changed, the requests of its batch, its history over the runs."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -27,8 +28,8 @@ class Field:
 
     name: str
     new: str
-    old: str | None = None          # None: did not change
-    gone: bool = False              # only the old state has it
+    old: str | None = None  # None: did not change
+    gone: bool = False  # only the old state has it
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,10 @@ def _fields(record: dict[str, Any]) -> tuple[list[Field], int]:
     payload = _object(record.get("record_payload"))
     changed = {name: (old, new) for name, old, new in query.difference(record)}
     before = _object(record.get("previous_payload"))
-    found = [Field(name, _text(value), _text(changed[name][0]) if name in changed else None) for name, value in payload.items()]
+    found = [
+        Field(name, _text(value), _text(changed[name][0]) if name in changed else None)
+        for name, value in payload.items()
+    ]
     found += [Field(name, "", _text(value), gone=True) for name, value in before.items() if name not in payload]
     return found, len(changed)
 
@@ -72,7 +76,9 @@ def _object(text: str | None) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2 if isinstance(value, dict | list) and value else None).decode()
+    return orjson.dumps(
+        value, option=orjson.OPT_INDENT_2 if isinstance(value, dict | list) and value else None
+    ).decode()
 
 
 def _calls(run: Run, record: dict[str, Any], place: str, problems: list[str]) -> list[dict[str, Any]]:

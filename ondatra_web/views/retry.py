@@ -1,4 +1,5 @@
 """Sending records again: what would be sent, and the button that does it."""
+
 from __future__ import annotations
 
 from django.contrib import messages
@@ -19,7 +20,8 @@ from runtime.records.query import Filter
 
 @login_required
 def retry(request: SignedIn, run_id: int) -> HttpResponse:
-    """GET previews what the address chooses: identifiers (`i`, repeated), else the filter of the window of records. POST sends it."""
+    """GET previews what the address chooses: identifiers (`i`, repeated), else the filter of the window of records.
+    POST sends it."""
     run = run_for(request.user, run_id, write=True)
     address = {name: value for name, value in RecordFilterForm(request.GET).chosen.items() if value}
     ticked = tuple(request.GET.getlist("i"))
@@ -31,4 +33,8 @@ def retry(request: SignedIn, run_id: int) -> HttpResponse:
     except OndatraError as error:
         messages.error(request, str(error))
         return redirect("run", run.pk)
-    return render(request, "runs/retry.html", {"run": run, "sync": run.sync, "planned": planned, "lines": retries.told(planned, run)})
+    return render(
+        request,
+        "runs/retry.html",
+        {"run": run, "sync": run.sync, "planned": planned, "lines": retries.told(planned, run)},
+    )

@@ -1,4 +1,5 @@
 """One run: where every row went, why some did not arrive, and what it is doing now."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -36,16 +37,26 @@ def live(request: SignedIn, run_id: int) -> HttpResponse:
 
 
 def context(request: SignedIn, found: Run) -> dict[str, Any]:
-    groups = list(found.messagegroup_set.select_related("first_run").order_by("-rows", "pattern")[:MOST_REASONS + 1])
+    groups = list(found.messagegroup_set.select_related("first_run").order_by("-rows", "pattern")[: MOST_REASONS + 1])
     most = max((g.rows for g in groups), default=1) or 1
     lines = list(found.runlog_set.order_by("-id")[:MOST_LINES])[::-1]
     active = found.status in Run.ACTIVE
     return {
-        "run": found, "sync": found.sync, "active": active, "steps": steps(found), "sums": sums(found), "took": run_took(found),
+        "run": found,
+        "sync": found.sync,
+        "active": active,
+        "steps": steps(found),
+        "sums": sums(found),
+        "took": run_took(found),
         "reasons": [(g, max(2, round(84 * g.rows / most)), g.first_run_id == found.pk) for g in groups[:MOST_REASONS]],
-        "more_reasons": len(groups) > MOST_REASONS, "undelivered": found.rejected + found.retrying, "lines": lines,
-        "records": records_visible(found), "kept_until": kept_until(found), "may_write": may_write(request.user, found.sync),
-        "first": first_requests(found)}
+        "more_reasons": len(groups) > MOST_REASONS,
+        "undelivered": found.rejected + found.retrying,
+        "lines": lines,
+        "records": records_visible(found),
+        "kept_until": kept_until(found),
+        "may_write": may_write(request.user, found.sync),
+        "first": first_requests(found),
+    }
 
 
 @require_POST

@@ -1,4 +1,6 @@
-"""Runs and syncs as pages show them: words, colours, shares and times computed once, so that templates only place them."""
+"""Runs and syncs as pages show them: words, colours, shares and times computed once, so that templates only place
+them."""
+
 from __future__ import annotations
 
 from collections import defaultdict
@@ -32,7 +34,7 @@ class SignedIn(HttpRequest):
 @dataclass(frozen=True)
 class Step:
     name: str
-    state: str                      # done, now, todo, failed
+    state: str  # done, now, todo, failed
     took: timedelta | None
     note: str = ""
     percent: int = 0
@@ -77,7 +79,7 @@ def steps(run: Run) -> list[Step]:
     found = []
     for position, (name, label) in enumerate(STEPS):
         start = began.get(name)
-        end = next((began[later] for later, _ in STEPS[position + 1:] if later in began), None)
+        end = next((began[later] for later, _ in STEPS[position + 1 :] if later in began), None)
         if start is None:
             found.append(Step(label, "todo", None))
             continue
@@ -85,7 +87,15 @@ def steps(run: Run) -> list[Step]:
         took = (end or (now if active else run.ended_at or now)) - start
         broken = end is None and run.status == Run.Status.FAILED
         note = push_note(run, took) if name == "push" else ""
-        found.append(Step(label, "now" if current else "failed" if broken else "done", took, note, progress(run) or 0 if name == "push" else 50))
+        found.append(
+            Step(
+                label,
+                "now" if current else "failed" if broken else "done",
+                took,
+                note,
+                progress(run) or 0 if name == "push" else 50,
+            )
+        )
     return found
 
 
@@ -119,7 +129,7 @@ def duration(took: timedelta | None) -> str:
     days, hours, minutes = whole // 86_400, whole // 3_600 % 24, whole // 60 % 60
     parts = [(days, "d"), (hours, "h"), (minutes, "min"), (whole % 60, "s")]
     first = next(i for i, (n, _) in enumerate(parts) if n)
-    return " ".join(f"{n} {unit}" for n, unit in parts[first:first + 2] if n)
+    return " ".join(f"{n} {unit}" for n, unit in parts[first : first + 2] if n)
 
 
 def run_took(run: Run) -> timedelta | None:
@@ -138,18 +148,26 @@ class Sums:
 
 def sums(run: Run) -> Sums:
     c = run.counts
-    lines = (f"{c['source']:,} source rows = {c['unchanged']:,} unchanged + {c['invalid']:,} invalid + {c['changed']:,} changed",
-             f"{c['planned']:,} to send = {c['changed']:,} changed + {c['deleted']:,} deleted + {c['carried']:,} carried over",
-             f"{c['planned']:,} = {c['succeeded']:,} succeeded + {c['rejected']:,} rejected + {c['retrying']:,} due again + {c['not_tried']:,} not tried")
-    closes = (c["source"] == c["unchanged"] + c["invalid"] + c["changed"] and c["planned"] == c["changed"] + c["deleted"] + c["carried"]
-              and c["planned"] == c["succeeded"] + c["rejected"] + c["retrying"] + c["not_tried"])
+    lines = (
+        f"{c['source']:,} source rows = {c['unchanged']:,} unchanged + {c['invalid']:,} invalid + {c['changed']:,} "
+        f"changed",
+        f"{c['planned']:,} to send = {c['changed']:,} changed + {c['deleted']:,} deleted + {c['carried']:,} carried "
+        f"over",
+        f"{c['planned']:,} = {c['succeeded']:,} succeeded + {c['rejected']:,} rejected + {c['retrying']:,} due again "
+        f"+ {c['not_tried']:,} not tried",
+    )
+    closes = (
+        c["source"] == c["unchanged"] + c["invalid"] + c["changed"]
+        and c["planned"] == c["changed"] + c["deleted"] + c["carried"]
+        and c["planned"] == c["succeeded"] + c["rejected"] + c["retrying"] + c["not_tried"]
+    )
     return Sums(closes, lines)
 
 
 @dataclass(frozen=True)
 class Bar:
     height: int
-    tone: str                       # ok, p (partly), f (failed), n (nothing to do)
+    tone: str  # ok, p (partly), f (failed), n (nothing to do)
     title: str
 
 
@@ -166,15 +184,23 @@ class Listed:
     def bars_label(self) -> str:
         bad = sum(b.tone == "f" for b in self.bars)
         part = sum(b.tone == "p" for b in self.bars)
-        return f"Last {len(self.bars)} runs: {len(self.bars) - bad - part} went through, {part} with rejects, {bad} failed"
+        return (
+            f"Last {len(self.bars)} runs: {len(self.bars) - bad - part} went through, {part} with rejects, {bad} failed"
+        )
 
 
 def listed(syncs: Sequence[Sync]) -> list[Listed]:
     """Two queries, however many syncs and runs there are."""
     ids = [s.pk for s in syncs]
     number = Window(RowNumber(), partition_by=[F("sync_id")], order_by=F("id").desc())
-    recent = (Run.objects.filter(sync_id__in=ids, dry_run=False).exclude(status=Run.Status.SKIPPED).defer("metadata", "options")
-              .annotate(number=number).filter(number__lte=RECENT).order_by("id"))
+    recent = (
+        Run.objects.filter(sync_id__in=ids, dry_run=False)
+        .exclude(status=Run.Status.SKIPPED)
+        .defer("metadata", "options")
+        .annotate(number=number)
+        .filter(number__lte=RECENT)
+        .order_by("id")
+    )
     runs: defaultdict[int, list[Run]] = defaultdict(list)
     for run in recent:
         runs[run.sync_id].append(run)
@@ -185,9 +211,20 @@ def listed(syncs: Sequence[Sync]) -> list[Listed]:
 def _bars(runs: Iterable[Run]) -> tuple[Bar, ...]:
     settled = [r for r in runs if r.status not in Run.ACTIVE]
     most = max((r.planned for r in settled), default=0) or 1
-    tones = {Run.Status.FAILED: "f", Run.Status.HELD: "p", Run.Status.COMPLETED_WITH_REJECTS: "p", Run.Status.CANCELLED: "n"}
-    return tuple(Bar(4 + round(14 * (r.planned / most) ** 0.5), tones.get(Run.Status(r.status), "ok" if r.planned else "n"),
-                     f"run {r.pk}: {r.get_status_display()}, {r.planned:,} to send") for r in settled)
+    tones = {
+        Run.Status.FAILED: "f",
+        Run.Status.HELD: "p",
+        Run.Status.COMPLETED_WITH_REJECTS: "p",
+        Run.Status.CANCELLED: "n",
+    }
+    return tuple(
+        Bar(
+            4 + round(14 * (r.planned / most) ** 0.5),
+            tones.get(Run.Status(r.status), "ok" if r.planned else "n"),
+            f"run {r.pk}: {r.get_status_display()}, {r.planned:,} to send",
+        )
+        for r in settled
+    )
 
 
 def needing(user: Person) -> QuerySet[Run]:
@@ -195,16 +232,35 @@ def needing(user: Person) -> QuerySet[Run]:
     last = Run.objects.filter(_SETTLED, sync=OuterRef("pk")).order_by("-id").values("pk")[:1]
     newest = syncs_of(user).filter(archived_at=None).annotate(last=Subquery(last)).values("last")
     new = MessageGroup.objects.filter(run=OuterRef("pk"), first_run=OuterRef("pk")).exclude(status="succeeded")
-    return (runs_of(user).filter(pk__in=newest).annotate(has_new=Exists(new))
-            .filter(Q(status__in=[Run.Status.FAILED, Run.Status.HELD]) | Q(has_new=True, status=Run.Status.COMPLETED_WITH_REJECTS))
-            .select_related("sync").order_by("-id"))
+    return (
+        runs_of(user)
+        .filter(pk__in=newest)
+        .annotate(has_new=Exists(new))
+        .filter(
+            Q(status__in=[Run.Status.FAILED, Run.Status.HELD])
+            | Q(has_new=True, status=Run.Status.COMPLETED_WITH_REJECTS)
+        )
+        .select_related("sync")
+        .order_by("-id")
+    )
 
 
 def failing_since(runs: Sequence[Run]) -> dict[int, datetime]:
     """Sync id -> when the row of failures began that each of these runs ends."""
-    good = (Run.objects.filter(_SETTLED, sync=OuterRef(OuterRef("sync_id"))).exclude(status=Run.Status.FAILED).order_by("-id").values("pk")[:1])
-    first = Run.objects.filter(_SETTLED, sync=OuterRef("sync_id"), status=Run.Status.FAILED).exclude(pk__lt=Subquery(good)).order_by("id")
-    found = Run.objects.filter(pk__in=[r.pk for r in runs if r.status == Run.Status.FAILED]).annotate(since=Subquery(first.values("created_at")[:1]))
+    good = (
+        Run.objects.filter(_SETTLED, sync=OuterRef(OuterRef("sync_id")))
+        .exclude(status=Run.Status.FAILED)
+        .order_by("-id")
+        .values("pk")[:1]
+    )
+    first = (
+        Run.objects.filter(_SETTLED, sync=OuterRef("sync_id"), status=Run.Status.FAILED)
+        .exclude(pk__lt=Subquery(good))
+        .order_by("id")
+    )
+    found = Run.objects.filter(pk__in=[r.pk for r in runs if r.status == Run.Status.FAILED]).annotate(
+        since=Subquery(first.values("created_at")[:1])
+    )
     return dict(found.values_list("sync_id", "since"))
 
 

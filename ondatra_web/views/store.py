@@ -1,4 +1,6 @@
-"""Where an organization's records are kept: the install's store or a bucket of its own, with what the last check found."""
+"""Where an organization's records are kept: the install's store or a bucket of its own, with what the last check
+found."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -35,17 +37,33 @@ def store(request: SignedIn, organization_id: int) -> HttpResponse:
     return _page(request, organization_for(request.user, organization_id))
 
 
-def _page(request: SignedIn, organization: Organization, form: BucketForm | None = None, problem: str = "", status: int = 200) -> HttpResponse:
+def _page(
+    request: SignedIn, organization: Organization, form: BucketForm | None = None, problem: str = "", status: int = 200
+) -> HttpResponse:
     kept = Count("run", filter=Q(run__rows_expired_at=None) & (Q(run__planned__gt=0) | Q(run__invalid__gt=0)))
     known = list(Bucket.objects.filter(organization=organization).annotate(runs=kept).order_by("-in_use", "-saved_at"))
     used = next((b for b in known if b.in_use), None)
-    told = {f: getattr(used, f) or "" for f in ("bucket", "prefix", "region", "endpoint", "access_key", "role_arn", "retention_days")} if used else {}
+    told = (
+        {
+            f: getattr(used, f) or ""
+            for f in ("bucket", "prefix", "region", "endpoint", "access_key", "role_arn", "retention_days")
+        }
+        if used
+        else {}
+    )
     context: dict[str, Any] = {
-        "organization": organization, "organizations": organizations_of(request.user).order_by("pk"), "buckets": known, "used": used,
-        "form": form or BucketForm(initial={**told, "by": "role" if used and used.role_arn else "key"}), "problem": problem,
-        "endpoints": buckets.endpoints(), "may_change": owns(request.user, organization), "unwritten": stores.unwritten(organization.pk),
+        "organization": organization,
+        "organizations": organizations_of(request.user).order_by("pk"),
+        "buckets": known,
+        "used": used,
+        "form": form or BucketForm(initial={**told, "by": "role" if used and used.role_arn else "key"}),
+        "problem": problem,
+        "endpoints": buckets.endpoints(),
+        "may_change": owns(request.user, organization),
+        "unwritten": stores.unwritten(organization.pk),
         "most_unwritten": settings.ONDATRA.most_unwritten,
-        "pending": Run.objects.filter(sync__workspace__organization=organization, tracking="pending").count()}
+        "pending": Run.objects.filter(sync__workspace__organization=organization, tracking="pending").count(),
+    }
     return render(request, "store/store.html", context, status=status)
 
 
@@ -56,7 +74,13 @@ def save(request: SignedIn, organization_id: int) -> HttpResponse:
     organization = organization_for(request.user, organization_id, write=True)
     form = BucketForm(request.POST)
     if not form.is_valid():
-        return _page(request, organization, form, "; ".join(f"{name.replace('_', ' ')}: {said[0]}" for name, said in form.errors.items()), 422)
+        return _page(
+            request,
+            organization,
+            form,
+            "; ".join(f"{name.replace('_', ' ')}: {said[0]}" for name, said in form.errors.items()),
+            422,
+        )
     told = dict(form.cleaned_data)
     by = told.pop("by")
     told |= {"access_key": "", "secret_key": ""} if by == "role" else {"role_arn": ""}
@@ -73,7 +97,10 @@ def save(request: SignedIn, organization_id: int) -> HttpResponse:
 def use_install(request: SignedIn, organization_id: int) -> HttpResponse:
     organization = organization_for(request.user, organization_id, write=True)
     buckets.use_install(organization, user=request.user)
-    messages.success(request, "New runs keep their records in the install's own store. Earlier runs stay where they are and are still shown.")
+    messages.success(
+        request,
+        "New runs keep their records in the install's own store. Earlier runs stay where they are and are still shown.",
+    )
     return redirect("store", organization.pk)
 
 
@@ -104,6 +131,10 @@ def _changed(request: SignedIn, bucket: Bucket) -> str:
         form = RetentionForm(request.POST)
         days = form.cleaned_data["retention_days"] if form.is_valid() else 0
         buckets.set_retention(bucket, days, user=request.user)
-        return f"Records in {bucket.url} are kept for {days} days." if days else f"Nothing in {bucket.url} is ever removed."
+        return (
+            f"Records in {bucket.url} are kept for {days} days."
+            if days
+            else f"Nothing in {bucket.url} is ever removed."
+        )
     buckets.check(bucket)
     return f"{bucket.url} was written, read and cleaned up."

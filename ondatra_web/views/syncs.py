@@ -1,4 +1,5 @@
 """The list of syncs, and one sync with its history."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -32,13 +33,30 @@ def list_context(request: SignedIn, *, size: int) -> dict[str, Any]:
     """The syncs of one page that the address asks for."""
     form = SyncFilterForm(request.GET)
     q, state = form.chosen["q"], form.chosen["state"]
-    last = Run.objects.filter(sync=OuterRef("pk"), dry_run=False).exclude(status=Run.Status.SKIPPED).order_by("-id").values("status")[:1]
-    rows = syncs_of(request.user).annotate(last_status=Subquery(last)).select_related("workspace").filter(**matches_state(state))
+    last = (
+        Run.objects.filter(sync=OuterRef("pk"), dry_run=False)
+        .exclude(status=Run.Status.SKIPPED)
+        .order_by("-id")
+        .values("status")[:1]
+    )
+    rows = (
+        syncs_of(request.user)
+        .annotate(last_status=Subquery(last))
+        .select_related("workspace")
+        .filter(**matches_state(state))
+    )
     rows = rows.filter(archived_at__isnull=state != "archived").order_by("name")
     if q:
         rows = rows.filter(Q(name__icontains=q) | Q(destination_type__icontains=q) | Q(destination_object__icontains=q))
     page = page_of(rows, form.number, size)
-    return {"page": page, "listed": listed(list(page.object_list)), "q": q, "state": state, "states": STATES, "filtered": bool(q or state)}
+    return {
+        "page": page,
+        "listed": listed(list(page.object_list)),
+        "q": q,
+        "state": state,
+        "states": STATES,
+        "filtered": bool(q or state),
+    }
 
 
 @require_safe
@@ -48,13 +66,23 @@ def sync(request: SignedIn, sync_id: int) -> HttpResponse:
     runs = found.run_set.select_related("started_by").defer("metadata").order_by("-id")
     page = page_of(runs, SyncFilterForm(request.GET).number, HISTORY)
     for run in page.object_list:
-        run.sync = found                # so that the rows ask for nothing more
+        run.sync = found  # so that the rows ask for nothing more
     waiting = waiting_rows.of_syncs([found]).aggregate(
-        due=Sum("due_rows"), rejected=Sum("rejected_rows"), blocked=Sum("blocked_rows"))
+        due=Sum("due_rows"), rejected=Sum("rejected_rows"), blocked=Sum("blocked_rows")
+    )
     working = found.run_set.filter(status__in=Run.ACTIVE).order_by("-id").first()
-    return render(request, "syncs/sync.html", {
-        "sync": found, "page": page, "waiting": {name: n or 0 for name, n in waiting.items()}, "working": working, "listed": listed([found])[0],
-        "may_write": may_write(request.user, found)})
+    return render(
+        request,
+        "syncs/sync.html",
+        {
+            "sync": found,
+            "page": page,
+            "waiting": {name: n or 0 for name, n in waiting.items()},
+            "working": working,
+            "listed": listed([found])[0],
+            "may_write": may_write(request.user, found),
+        },
+    )
 
 
 @require_POST
@@ -64,7 +92,13 @@ def start(request: SignedIn, sync_id: int) -> HttpResponse:
     form = StartForm(request.POST)
     form.is_valid()
     try:
-        run = actions.start_run(found, user=request.user, trigger="page", full=form.cleaned_data["full"], dry_run=form.cleaned_data["dry_run"])
+        run = actions.start_run(
+            found,
+            user=request.user,
+            trigger="page",
+            full=form.cleaned_data["full"],
+            dry_run=form.cleaned_data["dry_run"],
+        )
     except OndatraError as error:
         messages.error(request, str(error))
         return redirect("sync", sync_id)
@@ -83,5 +117,7 @@ def discard(request: SignedIn, sync_id: int) -> HttpResponse:
     except OndatraError as error:
         messages.error(request, str(error))
     else:
-        messages.success(request, f"{dropped:,} records were dropped. A row that changes from here on is sent as usual.")
+        messages.success(
+            request, f"{dropped:,} records were dropped. A row that changes from here on is sent as usual."
+        )
     return redirect("sync", sync_id)

@@ -1,4 +1,5 @@
 """`@mask`: how a column's values appear in everything that is stored for people. The destination gets the real ones."""
+
 from __future__ import annotations
 
 import hmac
@@ -29,7 +30,7 @@ def text_of(value: Any) -> str:
         return value
     try:
         return orjson.dumps(value).decode()
-    except TypeError:                           # integers over 64 bits
+    except TypeError:  # integers over 64 bits
         return json.dumps(value, separators=(",", ":"))
 
 
@@ -75,7 +76,11 @@ class Scrubber:
                 shown.append(how(value))
         if cut:
             text = self._without_half(text)
-        return _STAND_IN.sub(lambda m: shown[i] if (i := ord(m[0]) - _FIRST_STAND_IN) < len(shown) else m[0], text) if shown else text
+        return (
+            _STAND_IN.sub(lambda m: shown[i] if (i := ord(m[0]) - _FIRST_STAND_IN) < len(shown) else m[0], text)
+            if shown
+            else text
+        )
 
     def _without_half(self, text: str) -> str:
         half = max((n for form, _, _ in self._all for n in range(1, len(form)) if text.endswith(form[:n])), default=0)
@@ -87,7 +92,13 @@ def _longest(form: _Form) -> int:
 
 
 def _forms(value: str) -> tuple[str, ...]:
-    return value, text_of([value])[2:-2], json.dumps(value)[1:-1], quote(value, safe="", errors="replace"), quote_plus(value, errors="replace")
+    return (
+        value,
+        text_of([value])[2:-2],
+        json.dumps(value)[1:-1],
+        quote(value, safe="", errors="replace"),
+        quote_plus(value, errors="replace"),
+    )
 
 
 class Masker:
@@ -120,7 +131,7 @@ class Masker:
                 hidden.append(text := text_of(value))
                 masked[name] = how(text)
         text = others[0] if len(others) == 1 and isinstance(others[0], str) else "\n".join(map(text_of, others))
-        escaped = "%" in text or "\\" in text or "+" in text          # then look for the other forms too
+        escaped = "%" in text or "\\" in text or "+" in text  # then look for the other forms too
         if escaped or any(value in text for value in hidden if len(value) >= SHORTEST_IN_TEXT):
             scrub = self.scrubber([row])
             return {name: value if name in self else _scrubbed(value, scrub) for name, value in masked.items()}

@@ -1,4 +1,5 @@
 """Keeps secrets out of whatever is stored or shown: by value from text, by name from headers."""
+
 from __future__ import annotations
 
 import json
@@ -28,8 +29,15 @@ class Redactor:
         """From now on this value never shows."""
         if not secret or secret in self._forms:
             return
-        forms = {secret, quote(secret, safe=""), quote(secret), quote_plus(secret), json.dumps(secret)[1:-1],
-                 json.dumps(secret, ensure_ascii=False)[1:-1], b64encode(secret.encode()).decode()}
+        forms = {
+            secret,
+            quote(secret, safe=""),
+            quote(secret),
+            quote_plus(secret),
+            json.dumps(secret)[1:-1],
+            json.dumps(secret, ensure_ascii=False)[1:-1],
+            b64encode(secret.encode()).decode(),
+        }
         with self._lock:
             self._forms |= forms
             longest_first = sorted(self._forms, key=len, reverse=True)
@@ -47,7 +55,7 @@ class Redactor:
     def body(self, text: str) -> str:
         """Cut at 64 KiB, after secrets were removed: a secret across the cut must not leave its first half."""
         if len(text) > BODY_LIMIT:
-            text = text[:BODY_LIMIT + self._longest]
+            text = text[: BODY_LIMIT + self._longest]
         text = self.text(text)[:BODY_LIMIT]
         if len(text) * 4 > BODY_LIMIT and len(data := text.encode("utf-8", "replace")) > BODY_LIMIT:
             text = data[:BODY_LIMIT].decode("utf-8", "ignore")

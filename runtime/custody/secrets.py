@@ -1,4 +1,5 @@
 """The secrets of one workspace, by name. Push functions see these and nothing else of the environment."""
+
 from __future__ import annotations
 
 import os
@@ -17,7 +18,7 @@ class Secrets:
 
     def __init__(self, values: Mapping[str, str], source: str) -> None:
         self._values = dict(values)
-        self.source = source                    # where a missing one is to be set, for messages
+        self.source = source  # where a missing one is to be set, for messages
 
     def __repr__(self) -> str:
         return f"Secrets({len(self._values)} names from {self.source})"

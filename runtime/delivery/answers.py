@@ -3,6 +3,7 @@
 An entry names rows by their index within the delivery (not within the chunk file). Later entries win over earlier
 ones: a further attempt overwrites the first.
 """
+
 from __future__ import annotations
 
 import zlib
@@ -21,11 +22,26 @@ NO_ANSWER = "-"
 #: Not an answer: calls with these rows may have begun. Written before the first of them.
 BEGUN = "b"
 #: What a code is called in the record files; both kinds of error are `error` there.
-OUTCOMES: dict[str, Literal["ok", "warn", "error", "reject"]] = {OK: "ok", WARN: "warn", ERROR: "error", UNKNOWN: "error", REJECT: "reject"}
+OUTCOMES: dict[str, Literal["ok", "warn", "error", "reject"]] = {
+    OK: "ok",
+    WARN: "warn",
+    ERROR: "error",
+    UNKNOWN: "error",
+    REJECT: "reject",
+}
 _WORDS = tuple(dict.fromkeys(OUTCOMES.values()))
-_PLACES = np.array([_WORDS.index(OUTCOMES[chr(code)]) if chr(code) in OUTCOMES else -1 for code in range(128)], dtype=np.int8)
+_PLACES = np.array(
+    [_WORDS.index(OUTCOMES[chr(code)]) if chr(code) in OUTCOMES else -1 for code in range(128)], dtype=np.int8
+)
 #: The state that a row's answer leaves behind.
-STATES = {OK: states.DONE, WARN: states.DONE, ERROR: states.REFUSED, UNKNOWN: states.UNKNOWN, REJECT: states.REJECTED, JOB: states.BLOCKED}
+STATES = {
+    OK: states.DONE,
+    WARN: states.DONE,
+    ERROR: states.REFUSED,
+    UNKNOWN: states.UNKNOWN,
+    REJECT: states.REJECTED,
+    JOB: states.BLOCKED,
+}
 #: Mixed answers count for a unit as the worst of them: due again before dead letter before delivered.
 SEVERITY = {NO_ANSWER: -1, OK: 0, WARN: 1, REJECT: 2, ERROR: 3, UNKNOWN: 4, JOB: 5}
 BY_SEVERITY = {rank: code for code, rank in SEVERITY.items()}
@@ -41,7 +57,7 @@ class Entry:
     ended: int
     index: Sequence[int]
     codes: str
-    messages: dict[int, str] = field(default_factory=dict)      # place within `index` -> message
+    messages: dict[int, str] = field(default_factory=dict)  # place within `index` -> message
 
 
 def pack(entries: Iterable[Entry]) -> bytes:
@@ -50,8 +66,18 @@ def pack(entries: Iterable[Entry]) -> bytes:
     for e in entries:
         first, n = int(e.index[0]), len(e.index)
         span = int(e.index[-1]) - first + 1 == n
-        plain.append([e.call, e.attempt, e.started, e.ended, [first, n] if span else [int(i) for i in e.index], int(span),
-                      e.codes if len(set(e.codes)) > 1 else e.codes[:1], {str(k): v for k, v in e.messages.items()}])
+        plain.append(
+            [
+                e.call,
+                e.attempt,
+                e.started,
+                e.ended,
+                [first, n] if span else [int(i) for i in e.index],
+                int(span),
+                e.codes if len(set(e.codes)) > 1 else e.codes[:1],
+                {str(k): v for k, v in e.messages.items()},
+            ]
+        )
     return zlib.compress(orjson.dumps(plain), 1)
 
 
@@ -60,8 +86,17 @@ def unpack(blob: bytes) -> list[Entry]:
     found = []
     for call, attempt, started, ended, index, span, codes, messages in orjson.loads(zlib.decompress(blob)):
         places = range(index[0], index[0] + index[1]) if span else index
-        found.append(Entry(call, attempt, started, ended, places, codes if len(codes) == len(places) else codes * len(places),
-                           {int(k): v for k, v in messages.items()}))
+        found.append(
+            Entry(
+                call,
+                attempt,
+                started,
+                ended,
+                places,
+                codes if len(codes) == len(places) else codes * len(places),
+                {int(k): v for k, v in messages.items()},
+            )
+        )
     return found
 
 
@@ -80,7 +115,9 @@ class Answers:
             self.add(entry)
 
     def add(self, e: Entry) -> None:
-        where: Any = slice(e.index.start, e.index.stop) if isinstance(e.index, range) else np.asarray(e.index, dtype=np.int64)
+        where: Any = (
+            slice(e.index.start, e.index.stop) if isinstance(e.index, range) else np.asarray(e.index, dtype=np.int64)
+        )
         if e.codes[:1] == BEGUN:
             self.begun[where] = True
             return
@@ -96,7 +133,9 @@ class Answers:
 
     def outcomes(self, index: np.ndarray[Any, Any]) -> pa.DictionaryArray:
         """What the answers of these rows are called in the record files; they should have one."""
-        return pa.DictionaryArray.from_arrays(pa.array(_PLACES[self.codes[index].view(np.uint32)]), pa.array(_WORDS, pa.string()))
+        return pa.DictionaryArray.from_arrays(
+            pa.array(_PLACES[self.codes[index].view(np.uint32)]), pa.array(_WORDS, pa.string())
+        )
 
     def failed(self, index: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """A mask of those of some rows that ended in error."""

@@ -1,4 +1,5 @@
 """Units and calls: the rows of one key stand together, and no call cuts them apart."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -19,7 +20,9 @@ def unit_starts(table: pa.Table, kind: str) -> np.ndarray[Any, Any]:
     return np.concatenate(([0], np.flatnonzero(keys[1:] != keys[:-1]) + 1))
 
 
-def cut_calls(starts: np.ndarray[Any, Any], n: int, wanted: np.ndarray[Any, Any], batch_size: int) -> Iterator[list[int]]:
+def cut_calls(
+    starts: np.ndarray[Any, Any], n: int, wanted: np.ndarray[Any, Any], batch_size: int
+) -> Iterator[list[int]]:
     """Calls as lists of units; one that does not fit goes into the next call, one that is larger goes alone."""
     ends = np.append(starts[1:], n)
     call: list[int] = []
@@ -36,7 +39,8 @@ def cut_calls(starts: np.ndarray[Any, Any], n: int, wanted: np.ndarray[Any, Any]
 
 
 class Pace:
-    """How many calls are announced at once: about as many as end within `seconds`, so that announcing costs little and names few rows too many."""
+    """How many calls are announced at once: about as many as end within `seconds`, so that announcing costs little and
+    names few rows too many."""
 
     def __init__(self, least: int, seconds: float = 0.05, most: int = 2_000) -> None:
         self.least, self.seconds, self.most = max(1, least), seconds, most

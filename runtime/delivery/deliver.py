@@ -1,4 +1,6 @@
-"""Delivers one chunk: cut into push calls, call, record each answer (`runtime.delivery.sending`); then seal. Files and close follow (`runtime.delivery.filing`)."""
+"""Delivers one chunk: cut into push calls, call, record each answer (`runtime.delivery.sending`); then seal. Files and
+close follow (`runtime.delivery.filing`)."""
+
 from __future__ import annotations
 
 import hashlib
@@ -28,21 +30,29 @@ __all__ = ["DeliveryRun", "Filing", "Progress", "Written", "close_dead", "delive
 
 
 def deliver(claim: Claim, run: DeliveryRun, outbox: Outbox, filing: Filing) -> Progress:
-    """Delivers what is selected of a chunk and leaves it to `filing`, which writes its files and closes it. Raises LeaseLost, and what
-    went wrong with the chunk before at its close."""
+    """Delivers what is selected of a chunk and leaves it to `filing`, which writes its files and closes it. Raises
+    LeaseLost, and what went wrong with the chunk before at its close."""
     return _Delivery(claim, run, outbox).deliver(filing)
 
 
 def close_dead(claim: Claim, run: DeliveryRun, outbox: Outbox) -> None:
-    """Closes the chunk of a process that died: its recorded answers become records, calls in flight may have been taken."""
+    """Closes the chunk of a process that died: its recorded answers become records, calls in flight may have been
+    taken."""
     _Delivery(claim, run, outbox).sealed().close(outbox)
 
 
 def write_pending(claim: Claim, info: RunInfo, store: Store, outbox: Outbox) -> Written:
     """The files of a delivery that ended while the store was down. Raises StoreError while it still is."""
     table = chunks.read_chunk(claim.url, claim.selected)
-    files = _write_records(claim, table, Answers(table.num_rows, claim.answered), lambda index: values.to_rows(table.take(pa.array(index)), claim.columns),
-                           info, store, outbox.reserve(claim))
+    files = _write_records(
+        claim,
+        table,
+        Answers(table.num_rows, claim.answered),
+        lambda index: values.to_rows(table.take(pa.array(index)), claim.columns),
+        info,
+        store,
+        outbox.reserve(claim),
+    )
     kept = chunks.kept_calls(claim.url, claim.delivery_id)
     return Written(files, requests.put(store, info, claim.chunk_id, kept) if kept else None)
 
@@ -56,13 +66,17 @@ class Written:
 
 
 class _Delivery(Sending):
-
     def deliver(self, filing: Filing) -> Progress:
         if not self.claim.sealed_digest:
             recorder = Recorder(self.outbox, self.claim, self.outbox.failed_in_row(self.claim.run_id))
             try:
-                supervised(lambda: self._push_all(recorder), self._cancelled, abandon=lambda: self._abandon(recorder), ends=self.outbox.thread_ends,
-                           meanwhile=filing.look)
+                supervised(
+                    lambda: self._push_all(recorder),
+                    self._cancelled,
+                    abandon=lambda: self._abandon(recorder),
+                    ends=self.outbox.thread_ends,
+                    meanwhile=filing.look,
+                )
             finally:
                 recorder.close()
             faults.point("after_answers")
@@ -79,9 +93,17 @@ class _Delivery(Sending):
             claim = replace(claim, sealed_digest=self._digest())
             self.outbox.seal(claim, claim.sealed_digest, rules_of(self.run.info))
             faults.point("after_seal")
-        closing = Closing(states=self._new_states(), runs_failed=runs_failed, counts=self._counts(), log=self.log,
-                          push_ms=int(self.push_seconds * 1000), http_ms=int(self.http_seconds * 1000))
-        return Sealed(claim, _batch_types(self.table, self.answers), lambda reserve: self._written(claim, closing, reserve))
+        closing = Closing(
+            states=self._new_states(),
+            runs_failed=runs_failed,
+            counts=self._counts(),
+            log=self.log,
+            push_ms=int(self.push_seconds * 1000),
+            http_ms=int(self.http_seconds * 1000),
+        )
+        return Sealed(
+            claim, _batch_types(self.table, self.answers), lambda reserve: self._written(claim, closing, reserve)
+        )
 
     def _written(self, claim: Claim, closing: Closing, reserve: Reserve) -> Closing:
         """Writes the files; raises no StoreError. May run in another thread."""
@@ -90,8 +112,12 @@ class _Delivery(Sending):
             files = _write_records(claim, self.table, self.answers, self._rows, self.run.info, self.run.store, reserve)
             calls = requests.put(self.run.store, self.run.info, claim.chunk_id, self._calls()) if self.calls else None
             return replace(closing, files=files, calls_file=calls)
-        except StoreError as error:             # never the end of a delivery: the answers stay until the store is back
-            return replace(closing, files_pending=True, log=[*closing.log, ("warning", f"the record files wait: {error}"), *self._keep_calls()])
+        except StoreError as error:  # never the end of a delivery: the answers stay until the store is back
+            return replace(
+                closing,
+                files_pending=True,
+                log=[*closing.log, ("warning", f"the record files wait: {error}"), *self._keep_calls()],
+            )
 
     def _calls(self) -> bytes:
         return requests.to_parquet(requests.masked(self.calls, self.run.masker, self.rows, self.answers.call.tolist()))
@@ -102,7 +128,9 @@ class _Delivery(Sending):
             if self.calls:
                 chunks.keep_calls(self.claim.url, self.claim.delivery_id, self._calls())
         except OSError as error:
-            return [("warning", f"{len(self.calls):,} requests are not kept, because the staging area is down too: {error}")]
+            return [
+                ("warning", f"{len(self.calls):,} requests are not kept, because the staging area is down too: {error}")
+            ]
         return ()
 
     def _give_up(self) -> np.ndarray[Any, Any] | None:
@@ -144,8 +172,14 @@ class _Delivery(Sending):
         tally = {code: int((self.answers.codes[record] == code).sum()) for code in codes.SEVERITY}
         lost = int((self.in_flight & record & (self.answers.codes == codes.NO_ANSWER)).sum())
         companions = self.answers.failed(np.flatnonzero(~record))
-        return RecordCounts(succeeded=tally["k"] + tally["w"], warned=tally["w"], rejected=tally["r"],
-                            retrying=tally["e"] + tally["u"] + tally["j"] + lost, not_tried=tally["-"] - lost, companions_due=int(companions.sum()))
+        return RecordCounts(
+            succeeded=tally["k"] + tally["w"],
+            warned=tally["w"],
+            rejected=tally["r"],
+            retrying=tally["e"] + tally["u"] + tally["j"] + lost,
+            not_tried=tally["-"] - lost,
+            companions_due=int(companions.sum()),
+        )
 
 
 def _recorded(answers: Answers) -> np.ndarray[Any, Any]:
@@ -156,12 +190,21 @@ def _recorded(answers: Answers) -> np.ndarray[Any, Any]:
 def _batch_types(table: pa.Table, answers: Answers) -> Sequence[str]:
     index = _recorded(answers)
     said = answers.codes[index]
-    return tracking.batch_types(table.column("__ondatra_change_type").take(pa.array(index)),
-                                table.column("__ondatra_record").to_numpy()[index] | (said != codes.OK))
+    return tracking.batch_types(
+        table.column("__ondatra_change_type").take(pa.array(index)),
+        table.column("__ondatra_record").to_numpy()[index] | (said != codes.OK),
+    )
 
 
-def _write_records(claim: Claim, table: pa.Table, answers: Answers, rows: Callable[[np.ndarray[Any, Any]], Sequence[dict[str, Any]]], info: RunInfo,
-                   store: Store, reserve: Reserve) -> Sequence[tracking.WrittenFile]:
+def _write_records(
+    claim: Claim,
+    table: pa.Table,
+    answers: Answers,
+    rows: Callable[[np.ndarray[Any, Any]], Sequence[dict[str, Any]]],
+    info: RunInfo,
+    store: Store,
+    reserve: Reserve,
+) -> Sequence[tracking.WrittenFile]:
     """The record files of a sealed delivery; `rows` gives those of some indexes as push() got them, where columns
     do not say enough. Raises StoreError."""
     index = _recorded(answers)
@@ -169,11 +212,19 @@ def _write_records(claim: Claim, table: pa.Table, answers: Answers, rows: Callab
         return ()
     picked = table.take(pa.array(index)) if len(index) < table.num_rows else table
     batch = tracking.RecordBatch(
-        rows=LaterRows(len(index), lambda: rows(index)), records=picked.column("__ondatra_record").to_numpy(),
+        rows=LaterRows(len(index), lambda: rows(index)),
+        records=picked.column("__ondatra_record").to_numpy(),
         keys=picked.column("__ondatra_key").cast(pa.string()).combine_chunks(),
-        outcomes=answers.outcomes(index), attempts=answers.attempt[index],
-        batch_numbers=answers.call[index], started=answers.started[index], ended=answers.ended[index], digest=claim.sealed_digest,
-        chunk_id=claim.chunk_id, messages=_at(answers.messages, index), source=picked)
+        outcomes=answers.outcomes(index),
+        attempts=answers.attempt[index],
+        batch_numbers=answers.call[index],
+        started=answers.started[index],
+        ended=answers.ended[index],
+        digest=claim.sealed_digest,
+        chunk_id=claim.chunk_id,
+        messages=_at(answers.messages, index),
+        source=picked,
+    )
     return tracking.write(store, info, batch, reserve)
 
 

@@ -1,9 +1,10 @@
 """The files of sealed deliveries, written in a thread of their own while the next chunk is pushed.
 
-The thread touches files only. Numbers are reserved and deliveries closed in the thread that uses a Filing, so that a delivery is
-closed, and its run can end, only when its files are written or known to wait. Until then it is sealed: whoever takes over from a
-process that died writes them from the recorded answers.
+The thread touches files only. Numbers are reserved and deliveries closed in the thread that uses a Filing, so that a
+delivery is closed, and its run can end, only when its files are written or known to wait. Until then it is sealed:
+whoever takes over from a process that died writes them from the recorded answers.
 """
+
 from __future__ import annotations
 
 import logging
@@ -22,8 +23,8 @@ Reserve = Callable[[str], int]
 
 @dataclass(frozen=True)
 class Sealed:
-    """A delivery whose answers are frozen. `write` makes its files, with numbers from a Reserve, and says how the delivery is closed; it catches what
-    only holds the files up. `batch_types` are those of which it needs a number."""
+    """A delivery whose answers are frozen. `write` makes its files, with numbers from a Reserve, and says how the
+    delivery is closed; it catches what only holds the files up. `batch_types` are those of which it needs a number."""
 
     claim: Claim
     batch_types: Sequence[str]
@@ -35,8 +36,9 @@ class Sealed:
 
 
 class Filing:
-    """Holds at most one delivery, so that memory does not grow where files take longer than calls. For use as a context manager, by one thread; at its end
-    all is closed. What another process took over is left to it; `give_back` gets a claim that could not be closed."""
+    """Holds at most one delivery, so that memory does not grow where files take longer than calls. For use as a context
+    manager, by one thread; at its end all is closed. What another process took over is left to it; `give_back` gets a
+    claim that could not be closed."""
 
     def __init__(self, outbox: Outbox, give_back: Callable[[Claim], None]) -> None:
         self.outbox, self.give_back = outbox, give_back
@@ -50,7 +52,8 @@ class Filing:
         self._now = _Writing(sealed, {kind: reserve(kind) for kind in sealed.batch_types})
 
     def look(self) -> None:
-        """Closes what is written by now; an error waits for `add` or the end, because the thread that calls has other work."""
+        """Closes what is written by now; an error waits for `add` or the end, because the thread that calls has other
+        work."""
         if self._now is not None and self._now.is_done:
             try:
                 self._end()
@@ -71,7 +74,7 @@ class Filing:
         try:
             try:
                 closing = writing.closing()
-            except _Taken:                      # a file of something else has that number: rare enough to be written anew here
+            except _Taken:  # a file of something else has that number: rare enough to be written anew here
                 closing = writing.sealed.write(self.outbox.reserve(writing.sealed.claim))
             _close(writing.sealed.claim, closing, self.outbox)
         except LeaseLost as lost:
@@ -83,13 +86,15 @@ class Filing:
     def __enter__(self) -> Filing:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if error is None:
             self._settle()
             return
         try:
             self._settle()
-        except Exception:                       # the error that came first is the one to tell
+        except Exception:  # the error that came first is the one to tell
             log.exception("while the files of an earlier chunk were closed")
 
 
@@ -123,7 +128,7 @@ class _Writing:
     def _run(self) -> None:
         try:
             self._closing = self.sealed.write(self._number)
-        except BaseException as error:          # raised in the thread that waits
+        except BaseException as error:  # raised in the thread that waits
             self._error = error
 
     def _number(self, batch_type: str) -> int:

@@ -3,6 +3,7 @@
 `ondatra_web.runs.outbox` does it with Django's tables. Every write names the lease under which the work was claimed and
 raises LeaseLost where another process holds a newer one.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -23,7 +24,7 @@ class OpenJob:
     ref: dict[str, Any]
     rows: np.ndarray[Any, Any]
     batch_number: int
-    age: float                                  # seconds
+    age: float  # seconds
 
 
 @dataclass(frozen=True)
@@ -35,13 +36,13 @@ class Claim:
     chunk_id: int
     lease: int
     url: str
-    states: np.ndarray[Any, Any]                # uint8, one a row of the chunk file
-    selected: np.ndarray[Any, Any]              # bool, the rows that this run delivers
+    states: np.ndarray[Any, Any]  # uint8, one a row of the chunk file
+    selected: np.ndarray[Any, Any]  # bool, the rows that this run delivers
     columns: tuple[Column, ...]
     first_call: int
-    answered: tuple[Entry, ...] = ()            # of an earlier process that held this claim
+    answered: tuple[Entry, ...] = ()  # of an earlier process that held this claim
     runs_failed: np.ndarray[Any, Any] | None = None
-    sealed_digest: str = ""                     # the answers are frozen: only files and close are left
+    sealed_digest: str = ""  # the answers are frozen: only files and close are left
     slots: int = 1
     jobs: tuple[OpenJob, ...] = ()
 
@@ -62,15 +63,15 @@ class RecordCounts:
 class Closing:
     """All that one delivery leaves behind, written in one transaction."""
 
-    states: np.ndarray[Any, Any]                # of the whole chunk
+    states: np.ndarray[Any, Any]  # of the whole chunk
     runs_failed: np.ndarray[Any, Any] | None
     counts: RecordCounts
-    files: Sequence[Any] = ()                   # tracking.WrittenFile
-    calls_file: tuple[str, int] | None = None   # url, calls
-    log: Sequence[tuple[str, str]] = field(default_factory=tuple)   # level, text
+    files: Sequence[Any] = ()  # tracking.WrittenFile
+    calls_file: tuple[str, int] | None = None  # url, calls
+    log: Sequence[tuple[str, str]] = field(default_factory=tuple)  # level, text
     push_ms: int = 0
     http_ms: int = 0
-    files_pending: bool = False                 # the store is down: states and counts now, files when it is back
+    files_pending: bool = False  # the store is down: states and counts now, files when it is back
 
 
 class Outbox(Protocol):
@@ -83,7 +84,8 @@ class Outbox(Protocol):
         """Saves a job's reference with the answer that says so, in one transaction, before the first poll."""
 
     def make_sure(self, claim: Claim) -> None:
-        """Before each call: raises LeaseLost where this process was stopped for so long that another one has the claim."""
+        """Before each call: raises LeaseLost where this process was stopped for so long that another one has the
+        claim."""
 
     def failed_in_row(self, run_id: int) -> int:
         """Failed calls of the run since the last good one, over all its workers."""

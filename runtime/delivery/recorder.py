@@ -1,4 +1,5 @@
 """Answers on their way to the database: committed at the latest 200 ms or 1,000 rows after they came."""
+
 from __future__ import annotations
 
 import threading
@@ -8,10 +9,12 @@ from runtime.delivery.answers import Entry
 from runtime.delivery.outbox import Claim, Outbox
 
 MOST_ROWS = 1_000
-#: Less than a third of what is promised, so that a slow commit on a busy machine still keeps it. A little more than the time between two announcements
-#: of quick calls (`calls.Pace`), which take the answers with them: then the thread here has nothing to do, and does not ask for Python's lock.
+#: Less than a third of what is promised, so that a slow commit on a busy machine still keeps it. A little more than the
+#: time between two announcements of quick calls (`calls.Pace`), which take the answers with them: then the thread here
+#: has nothing to do, and does not ask for Python's lock.
 LONGEST_WAIT = 0.06
-#: The same number of failed calls in a row is written again after so many seconds: another worker may have written its own.
+#: The same number of failed calls in a row is written again after so many seconds: another worker may have written its
+#: own.
 TELL_EVERY = 1.0
 
 
@@ -24,7 +27,7 @@ class Recorder:
         self._told, self._told_at = failed_in_row, time.monotonic()
         self._waiting: list[Entry] = []
         self._rows = 0
-        self._oldest = 0.0                      # when the first that waits came
+        self._oldest = 0.0  # when the first that waits came
         self._error: BaseException | None = None
         self._changed = threading.Condition()
         self._commit = threading.Lock()
@@ -42,7 +45,8 @@ class Recorder:
             self._failed_in_row = self._failed_in_row + 1 if failed else 0
 
     def begin(self, entry: Entry) -> None:
-        """Says durably that calls with these rows may begin, with the answers that wait. Raises what went wrong at an earlier commit."""
+        """Says durably that calls with these rows may begin, with the answers that wait. Raises what went wrong at an
+        earlier commit."""
         with self._changed:
             if self._error:
                 raise self._error
@@ -92,10 +96,10 @@ class Recorder:
                     self._changed.wait_for(lambda: self._waiting or self._closed.is_set())
                     left = self._oldest + LONGEST_WAIT - time.monotonic()
                 if left > 0:
-                    self._closed.wait(left)     # then another look: what waited may be committed by now
+                    self._closed.wait(left)  # then another look: what waited may be committed by now
                 else:
                     self.flush()
-        except BaseException as error:      # handed to the thread that pushes, which stops at its next answer
+        except BaseException as error:  # handed to the thread that pushes, which stops at its next answer
             self._error = error
         finally:
             self.outbox.thread_ends()

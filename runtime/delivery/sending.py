@@ -3,6 +3,7 @@
 A unit (the rows of one key, for kinds that have one) is never cut: it goes into one call, is tried again whole, and
 counts as the worst of its answers.
 """
+
 from __future__ import annotations
 
 import itertools
@@ -37,7 +38,8 @@ from runtime.tracking.files import RunInfo
 FIRST_POLL = 1.0
 #: Calls without a failure that are kept of each chunk under `api_calls: all`.
 KEPT_CALLS = 1_000
-#: Rows of a chunk that become dicts together: few calls take less than so many, and a column at a time is quick with many only.
+#: Rows of a chunk that become dicts together: few calls take less than so many, and a column at a time is quick with
+#: many only.
 ROWS_AT_ONCE = 2_000
 
 
@@ -73,7 +75,7 @@ class Sending:
         self.starts = unit_starts(self.table, run.model.kind)
         self.ends = np.append(self.starts[1:], self.n)
         self.answers = Answers(self.n, claim.answered)
-        self.in_flight = self.answers.in_flight(self.starts)    # when an earlier process died: they may have arrived
+        self.in_flight = self.answers.in_flight(self.starts)  # when an earlier process died: they may have arrived
         self.states = claim.states[claim.selected]
         self.selected_all = bool(claim.selected.all())
         self.rows: list[dict[str, Any] | None] = [None] * self.n
@@ -84,7 +86,9 @@ class Sending:
         self.lock = threading.Lock()
         self.progress = Progress()
         self.abandoned = False
-        self.flying: dict[int, tuple[int, int, np.ndarray[Any, Any]]] = {}     # thread -> call, attempt, rows of the push() that is out
+        self.flying: dict[
+            int, tuple[int, int, np.ndarray[Any, Any]]
+        ] = {}  # thread -> call, attempt, rows of the push() that is out
 
     # pushing
 
@@ -99,7 +103,7 @@ class Sending:
         if self.answers.call.any():
             number = int(self.answers.call.max()) + 1
         wanted = [open_units & ~old, open_units & old]
-        if self.run.model.kind == "append":         # keeps its order, whatever failed before
+        if self.run.model.kind == "append":  # keeps its order, whatever failed before
             wanted = [open_units]
         for part in wanted:
             for call in cut_calls(self.starts, self.n, part, self.api.push.batch_size):
@@ -107,7 +111,8 @@ class Sending:
                 number += 1
 
     def _announced(self, recorder: Recorder) -> Iterator[tuple[int, list[int]]]:
-        """The calls, each only after it is durable that it may have begun: after a crash no other row counts as unknown."""
+        """The calls, each only after it is durable that it may have begun: after a crash no other row counts as
+        unknown."""
         calls, pace = self._segments(), Pace(self.claim.slots)
         while some := list(itertools.islice(calls, pace.next(time.monotonic()))):
             now = round(time.time() * 1_000_000)
@@ -120,7 +125,9 @@ class Sending:
             return True
         limit = self.api.push.max_failed_batches
         if recorder.failed_in_row >= limit:
-            self.progress.stopped = f"{limit} calls in a row failed (push.max_failed_batches); the rest was not tried and stays due"
+            self.progress.stopped = (
+                f"{limit} calls in a row failed (push.max_failed_batches); the rest was not tried and stays due"
+            )
         elif self.outbox.cancelled(self.claim.run_id):
             self.progress.cancelled = True
         return bool(self.progress.stopped or self.progress.cancelled)
@@ -132,7 +139,7 @@ class Sending:
             self.progress.cancelled = True
 
     def _push_calls(self, recorder: Recorder) -> None:
-        for job in self.claim.jobs:                 # open jobs are asked before anything is sent
+        for job in self.claim.jobs:  # open jobs are asked before anything is sent
             self._resume(job, recorder)
         calls = self._announced(recorder)
         if self.claim.slots <= 1:
@@ -141,20 +148,37 @@ class Sending:
                     return
                 self._send(number, units, recorder)
             return
-        side_by_side(self.claim.slots, (partial(self._send, *call, recorder) for call in itertools.takewhile(lambda _: not self._stop(recorder), calls)),
-                     ends=self.outbox.thread_ends)
+        side_by_side(
+            self.claim.slots,
+            (
+                partial(self._send, *call, recorder)
+                for call in itertools.takewhile(lambda _: not self._stop(recorder), calls)
+            ),
+            ends=self.outbox.thread_ends,
+        )
 
     def _cancelled(self) -> bool:
         return self.outbox.cancelled(self.claim.run_id)
 
     def _abandon(self, recorder: Recorder) -> None:
-        """The run was cancelled and its calls do not end: what they say later is not heard, so nobody knows whether their rows arrived."""
+        """The run was cancelled and its calls do not end: what they say later is not heard, so nobody knows whether
+        their rows arrived."""
         now = round(time.time() * 1_000_000)
         with self.lock:
             self.abandoned = self.progress.cancelled = True
             for number, attempt, index in self.flying.values():
-                self._record(Entry(number, attempt, now, now, _plain(index), codes.UNKNOWN * len(index),
-                                   dict.fromkeys(range(len(index)), "the run was cancelled before push() had answered")), recorder)
+                self._record(
+                    Entry(
+                        number,
+                        attempt,
+                        now,
+                        now,
+                        _plain(index),
+                        codes.UNKNOWN * len(index),
+                        dict.fromkeys(range(len(index)), "the run was cancelled before push() had answered"),
+                    ),
+                    recorder,
+                )
 
     def _record(self, entry: Entry, recorder: Recorder) -> None:
         """Should be called with the lock."""
@@ -170,7 +194,7 @@ class Sending:
 
     def _send(self, number: int, units: list[int], recorder: Recorder) -> None:
         """One call with its further attempts: what failed as a whole is halved, so that a bad row ends alone."""
-        queue = [(0.0, units, 1)]               # not before, what, its attempt: all wait at the same time
+        queue = [(0.0, units, 1)]  # not before, what, its attempt: all wait at the same time
         try:
             while queue:
                 queue.sort(key=itemgetter(0))
@@ -182,7 +206,9 @@ class Sending:
                     due = time.monotonic() + self.api.backoff * 2 ** (attempt - 1) * random.uniform(0.5, 1.5)
                     half = (len(failed) + 1) // 2
                     whole = len(failed) == len(batch) > 1
-                    queue += [(due, part, attempt + 1) for part in ((failed[:half], failed[half:]) if whole else (failed,))]
+                    queue += [
+                        (due, part, attempt + 1) for part in ((failed[:half], failed[half:]) if whole else (failed,))
+                    ]
         except Cancelled:
             self.progress.cancelled = True
             return
@@ -200,24 +226,31 @@ class Sending:
         return np.concatenate([np.arange(self.starts[u], self.ends[u]) for u in units])
 
     def _rows(self, index: np.ndarray[Any, Any]) -> list[dict[str, Any]]:
-        if len(index) == self.n and all(self.rows):     # no row is an empty dict
+        if len(index) == self.n and all(self.rows):  # no row is an empty dict
             return cast("list[dict[str, Any]]", self.rows)
-        if len(index) and index[-1] - index[0] + 1 == len(index) and all(some := self.rows[index[0]:index[-1] + 1]):
+        if len(index) and index[-1] - index[0] + 1 == len(index) and all(some := self.rows[index[0] : index[-1] + 1]):
             return cast("list[dict[str, Any]]", some)
         places = index.tolist()
         for i in places:
             if self.rows[i] is None:
-                self.rows[i:i + ROWS_AT_ONCE] = values.to_rows(self.table.slice(i, ROWS_AT_ONCE), self.claim.columns)
+                self.rows[i : i + ROWS_AT_ONCE] = values.to_rows(self.table.slice(i, ROWS_AT_ONCE), self.claim.columns)
         return [row for i in places if (row := self.rows[i]) is not None]
 
     def _attempt(self, number: int, units: list[int], attempt: int, recorder: Recorder) -> list[int]:
         """One push() call; the units that are to be tried again."""
         index = self._index(units)
         picked = index if self.selected_all else np.flatnonzero(self.claim.selected)[index]
-        call = PushCall(rows=self._rows(index), batch_number=number, kind=self.run.model.kind, key_columns=list(self.run.model.key),
-                        columns=self.claim.columns, run_id=self.claim.run_id, attempt=attempt,
-                        args=self.run.model.sink.args if self.run.model.sink else (),
-                        change_ids=[f"{self.claim.chunk_id}:{p}" for p in picked.tolist()])
+        call = PushCall(
+            rows=self._rows(index),
+            batch_number=number,
+            kind=self.run.model.kind,
+            key_columns=list(self.run.model.key),
+            columns=self.claim.columns,
+            run_id=self.claim.run_id,
+            attempt=attempt,
+            args=self.run.model.sink.args if self.run.model.sink else (),
+            change_ids=[f"{self.claim.chunk_id}:{p}" for p in picked.tolist()],
+        )
         self.outbox.make_sure(self.claim)
         with self.lock:
             if self.abandoned:
@@ -231,8 +264,15 @@ class Sending:
         self._keep(result, index)
         if result.job_ref is not None:
             return self._follow(number, units, index, attempt, result, recorder)
-        entry = Entry(number, attempt, _micros(result.started_at), _micros(result.ended_at), _plain(index),
-                      _codes(result.outcomes), {i: o.message for i, o in enumerate(result.outcomes) if o.message})
+        entry = Entry(
+            number,
+            attempt,
+            _micros(result.started_at),
+            _micros(result.ended_at),
+            _plain(index),
+            _codes(result.outcomes),
+            {i: o.message for i, o in enumerate(result.outcomes) if o.message},
+        )
         self._heard(entry, recorder)
         self._landed()
         return self._failed(units, index)
@@ -247,10 +287,20 @@ class Sending:
 
     # jobs
 
-    def _follow(self, number: int, units: list[int], index: np.ndarray[Any, Any], attempt: int, result: CallResult, recorder: Recorder) -> list[int]:
+    def _follow(
+        self,
+        number: int,
+        units: list[int],
+        index: np.ndarray[Any, Any],
+        attempt: int,
+        result: CallResult,
+        recorder: Recorder,
+    ) -> list[int]:
         """A call that began a job: its reference is saved, then it is polled."""
         assert result.job_ref is not None
-        entry = Entry(number, attempt, _micros(result.started_at), _micros(result.ended_at), _plain(index), codes.JOB * len(index))
+        entry = Entry(
+            number, attempt, _micros(result.started_at), _micros(result.ended_at), _plain(index), codes.JOB * len(index)
+        )
         recorder.flush()
         with self.lock:
             if self.abandoned:
@@ -270,24 +320,51 @@ class Sending:
         now = round(time.time() * 1_000_000)
         entry = Entry(job.batch_number, 1, now, now, _plain(index), codes.JOB * len(index))
         if job.age > self.api.push.job_max_age:
-            entry = replace(entry, codes=codes.UNKNOWN * len(index), messages=dict.fromkeys(range(len(index)), (
-                f"the job was still open after {self.api.push.job_max_age / 86400:g} days (push.job_max_age) and is forgotten; its rows are due again")))
+            entry = replace(
+                entry,
+                codes=codes.UNKNOWN * len(index),
+                messages=dict.fromkeys(
+                    range(len(index)),
+                    (
+                        f"the job was still open after {self.api.push.job_max_age / 86400:g} days (push.job_max_age) "
+                        f"and is forgotten; its rows are due again"
+                    ),
+                ),
+            )
             recorder.add(entry)
         with self.lock:
             self.answers.add(entry)
         if job.age <= self.api.push.job_max_age:
             self._poll(job.ref, index, job.batch_number, 1, now, recorder)
 
-    def _poll(self, ref: dict[str, Any], index: np.ndarray[Any, Any], number: int, attempt: int, started: int, recorder: Recorder) -> None:
-        """Asks until the job has ended, poll_timeout is over or the run is cancelled; an open job keeps its rows blocked."""
+    def _poll(
+        self,
+        ref: dict[str, Any],
+        index: np.ndarray[Any, Any],
+        number: int,
+        attempt: int,
+        started: int,
+        recorder: Recorder,
+    ) -> None:
+        """Asks until the job has ended, poll_timeout is over or the run is cancelled; an open job keeps its rows
+        blocked."""
         end = time.monotonic() + self.api.push.poll_timeout
         args = self.run.model.sink.args if self.run.model.sink else ()
         while True:
-            result = self.run.push.poll(ref, self._rows(index), self.run.context, args=args, key_columns=list(self.run.model.key))
+            result = self.run.push.poll(
+                ref, self._rows(index), self.run.context, args=args, key_columns=list(self.run.model.key)
+            )
             self._keep(result, index)
             if result.outcomes is not None:
-                entry = Entry(number, attempt, started, _micros(result.ended_at), _plain(index), _codes(result.outcomes),
-                              {i: o.message for i, o in enumerate(result.outcomes) if o.message})
+                entry = Entry(
+                    number,
+                    attempt,
+                    started,
+                    _micros(result.ended_at),
+                    _plain(index),
+                    _codes(result.outcomes),
+                    {i: o.message for i, o in enumerate(result.outcomes) if o.message},
+                )
                 self._heard(entry, recorder)
                 return
             if time.monotonic() + self.api.push.poll_interval > end or not self._wait(self.api.push.poll_interval):
@@ -304,12 +381,15 @@ class Sending:
         return True
 
     def _keep(self, result: CallResult | PollResult, index: np.ndarray[Any, Any]) -> None:
-        """Remembers the requests, prints and times of a call. Masked values leave the log here, requests when they are written."""
+        """Remembers the requests, prints and times of a call. Masked values leave the log here, requests when they are
+        written."""
         scrub = self.run.masker.scrubber(self._rows(index) if result.prints or result.warnings else ())
         with self.lock:
             self.push_seconds += (result.ended_at - result.started_at).total_seconds()
             self.http_seconds += result.http_seconds
-            self.log += [("print", scrub(line)) for line in result.prints] + [("warning", scrub(line)) for line in result.warnings]
+            self.log += [("print", scrub(line)) for line in result.prints] + [
+                ("warning", scrub(line)) for line in result.warnings
+            ]
             if self.api.api_calls == "off" or self.abandoned:
                 return
             row_failed = any(o.kind in ("error", "reject") for o in result.outcomes or () if o is not OK)

@@ -2,6 +2,7 @@
 
 Each kind finds out what changed by hashes, checks `@max_deletes`, and then makes one commit, only if there is anything.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -21,11 +22,28 @@ __all__ = ["BuildOptions", "Built", "build_model"]
 
 #: DuckDB's whole numbers that only a decimal of the lake can hold.
 WHOLE = ("HUGEINT", "UHUGEINT", "UBIGINT", "BIGNUM")
-KINDS = {"table": table.build, "append": append.build, "merge": merge.build, "tracked": tracked.build, "scd2": scd2.build, "partition": partition.build}
+KINDS = {
+    "table": table.build,
+    "append": append.build,
+    "merge": merge.build,
+    "tracked": tracked.build,
+    "scd2": scd2.build,
+    "partition": partition.build,
+}
 
 
-def build_model(spark: SparkSession, model: Model, table: LakeTable, source: DataFrame, *, run_id: int = 0, options: BuildOptions | None = None,
-          delivered_rows: int = 0, ordered: bool = False, columns: Sequence[Column] = ()) -> Built:
+def build_model(
+    spark: SparkSession,
+    model: Model,
+    table: LakeTable,
+    source: DataFrame,
+    *,
+    run_id: int = 0,
+    options: BuildOptions | None = None,
+    delivered_rows: int = 0,
+    ordered: bool = False,
+    columns: Sequence[Column] = (),
+) -> Built:
     """Brings the table to the source's content. Raises HeldError before it writes when `@max_deletes` says so.
 
     `columns` are what DuckDB calls the source's; the lake takes its types from the source itself.

@@ -2,6 +2,7 @@
 
 With a key, new are rows whose key is; without, the result less what was appended before, as a multiset.
 """
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -60,7 +61,12 @@ def _more(job: Job) -> tuple[Counts, DataFrame]:
     new = job.source.groupBy(*content).agg(F.count(F.lit(1)).alias(N))
     old = job.target(*content).groupBy(*content).agg(F.count(F.lit(1)).alias(BEFORE))
     lines = new.join(old, content, "left").withColumn(BEFORE, F.coalesce(BEFORE, F.lit(0)))
-    sums = ("sum", N), ("bit_xor", f"if({N} % 2 = 1, {H1}, 0)"), ("bit_xor", f"if({N} % 2 = 1, {H2}, 0)"), ("sum", f"shiftright({H2}, 32) * {N}")
+    sums = (
+        ("sum", N),
+        ("bit_xor", f"if({N} % 2 = 1, {H1}, 0)"),
+        ("bit_xor", f"if({N} % 2 = 1, {H2}, 0)"),
+        ("sum", f"shiftright({H2}, 32) * {N}"),
+    )
     watched = {f"d_{part}": f"{how}({what})" for part, (how, what) in zip("nxys", sums, strict=True)}
     watched |= {"source": f"sum({N})", "invalid": "max(0)", "more": f"sum(greatest({N} - {BEFORE}, 0))"}
     more, row = groups.observed(job, lines, watched, only=f"{N} > {BEFORE}", columns=[*content, BEFORE])

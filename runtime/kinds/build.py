@@ -1,4 +1,6 @@
-"""What all kinds share: the source made ready, the one data commit, and the memory that makes an unchanged source cheap."""
+"""What all kinds share: the source made ready, the one data commit, and the memory that makes an unchanged source
+cheap."""
+
 from __future__ import annotations
 
 import hashlib
@@ -29,8 +31,18 @@ FIRST = 5_000
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 #: What a kind keeps of each row besides the SELECT's columns, the row id and the hashes.
 EXTRAS: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "table": (), "append": (), "merge": ((KEY, "STRING"),), "tracked": ((KEY, "STRING"), (HASH, "STRING")), "partition": ((PARTITION, "STRING"),),
-    "scd2": (("valid_from_snapshot", "BIGINT"), ("valid_to_snapshot", "BIGINT"), ("is_current", "BOOLEAN"), (KEY, "STRING"))}
+    "table": (),
+    "append": (),
+    "merge": ((KEY, "STRING"),),
+    "tracked": ((KEY, "STRING"), (HASH, "STRING")),
+    "partition": ((PARTITION, "STRING"),),
+    "scd2": (
+        ("valid_from_snapshot", "BIGINT"),
+        ("valid_to_snapshot", "BIGINT"),
+        ("is_current", "BOOLEAN"),
+        (KEY, "STRING"),
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -42,15 +54,24 @@ class Counts:
     invalid: int = 0
     changed: int = 0
     deleted: int = 0
-    digest: str = ""                            # of the whole source, free of order
+    digest: str = ""  # of the whole source, free of order
     invalid_digest: str = ""
-    told: tuple[int, ...] = ()                  # the numbers that the digest is of
+    told: tuple[int, ...] = ()  # the numbers that the digest is of
 
     @classmethod
     def of(cls, row: Row | Mapping[str, Any], *, changed: int, deleted: int = 0) -> Counts:
         """From one row of `totals`."""
         source, invalid = int(row["source"] or 0), int(row["invalid"] or 0)
-        return cls(source, source - invalid - changed, invalid, changed, deleted, digest(row, "d"), digest(row, "i") if invalid else "", tuple(numbers(row)))
+        return cls(
+            source,
+            source - invalid - changed,
+            invalid,
+            changed,
+            deleted,
+            digest(row, "d"),
+            digest(row, "i") if invalid else "",
+            tuple(numbers(row)),
+        )
 
 
 def digest(row: Row | Mapping[str, Any], prefix: str) -> str:
@@ -70,15 +91,21 @@ def digest_columns(prefix: str, n: str, x: str, y: str, s: str, where: str = "tr
     """Order-free aggregates: a number, two exclusive ors and a sum (equal pairs cancel out in the former)."""
     from pyspark.sql import functions as F
 
-    return [F.expr(f"{how}({what}) FILTER (WHERE {where})").alias(f"{prefix}_{part}")
-            for part, how, what in (("n", "sum", n), ("x", "bit_xor", x), ("y", "bit_xor", y), ("s", "sum", s))]
+    return [
+        F.expr(f"{how}({what}) FILTER (WHERE {where})").alias(f"{prefix}_{part}")
+        for part, how, what in (("n", "sum", n), ("x", "bit_xor", x), ("y", "bit_xor", y), ("s", "sum", s))
+    ]
 
 
 def row_digests() -> list[SparkColumn]:
     """The digest of plain rows, for kinds without a key."""
     from pyspark.sql import functions as F
 
-    return [F.count(F.lit(1)).alias("source"), F.lit(0).alias("invalid"), *digest_columns("d", "1", H1, H2, f"shiftright({H2}, 32)")]
+    return [
+        F.count(F.lit(1)).alias("source"),
+        F.lit(0).alias("invalid"),
+        *digest_columns("d", "1", H1, H2, f"shiftright({H2}, 32)"),
+    ]
 
 
 def broadcast(rows: DataFrame, number: int) -> DataFrame:
@@ -94,7 +121,11 @@ def retyped(value: str, old: DataType, new: DataType) -> str:
 
     nested = (t.StructType, t.ArrayType, t.MapType)
     if isinstance(old, nested) or isinstance(new, nested):
-        return f"from_json(to_json({value}), '{ddl(new)}')" if isinstance(old, nested) and isinstance(new, nested) else f"CAST(NULL AS {ddl(new)})"
+        return (
+            f"from_json(to_json({value}), '{ddl(new)}')"
+            if isinstance(old, nested) and isinstance(new, nested)
+            else f"CAST(NULL AS {ddl(new)})"
+        )
     if isinstance(old, t.NumericType) and isinstance(new, t.NumericType):
         return f"try_cast({value} AS {ddl(new)})"
     return f"try_cast(CAST({value} AS STRING) AS {ddl(new)})"
@@ -112,16 +143,16 @@ class Job:
     options: BuildOptions
     delivered_rows: int
     ordered: bool
-    integers: frozenset[str] = frozenset()      # decimals of the lake that DuckDB calls whole numbers
-    fresh: bool = False                         # the table has no row yet, known without reading it
+    integers: frozenset[str] = frozenset()  # decimals of the lake that DuckDB calls whole numbers
+    fresh: bool = False  # the table has no row yet, known without reading it
     version: int = -1
-    began: int = -1                             # the version that the source is compared with
-    small: bool = False                         # both sides fit into one task
+    began: int = -1  # the version that the source is compared with
+    small: bool = False  # both sides fit into one task
     usual: dict[str, str] = field(default_factory=dict)
     held: list[DataFrame] = field(default_factory=list)
-    seen: dict[str, Any] | None = None          # the source's digest, if one scan has told it
-    filter: dict[str, Any] | None = None        # which filters are of the table as this build leaves it
-    feed: Feed | None = None                    # what the data commit adds to the change feed, where that is at hand
+    seen: dict[str, Any] | None = None  # the source's digest, if one scan has told it
+    filter: dict[str, Any] | None = None  # which filters are of the table as this build leaves it
+    feed: Feed | None = None  # what the data commit adds to the change feed, where that is at hand
 
     def open(self) -> None:
         """Looks at what there is; a table of another kind or key starts anew."""
@@ -157,7 +188,10 @@ class Job:
         """The SELECT's columns as the lake keeps them."""
         from pyspark.sql import types as t
 
-        return [t.StructField(f.name, t.StringType() if isinstance(f.dataType, t.NullType) else f.dataType) for f in self.given.schema.fields]
+        return [
+            t.StructField(f.name, t.StringType() if isinstance(f.dataType, t.NullType) else f.dataType)
+            for f in self.given.schema.fields
+        ]
 
     @property
     def names(self) -> list[str]:
@@ -170,7 +204,9 @@ class Job:
 
         plain = self.given
         if any(isinstance(f.dataType, t.NullType) for f in plain.schema.fields):
-            plain = plain.selectExpr(*[f"CAST({quoted(f.name)} AS {ddl(f.dataType)}) AS {quoted(f.name)}" for f in self.fields])
+            plain = plain.selectExpr(
+                *[f"CAST({quoted(f.name)} AS {ddl(f.dataType)}) AS {quoted(f.name)}" for f in self.fields]
+            )
         if effort.is_dear(self.given):
             plain = self._kept(plain)
         types = {f.name: f.dataType for f in self.fields}
@@ -179,7 +215,8 @@ class Job:
         return plain.withColumn(KEY, keys.key_text(self.model.key, types)) if self.model.key else plain
 
     def _kept(self, plain: DataFrame) -> DataFrame:
-        """Computed once. Spark keeps equal plans of all sessions once: a plan unlike any other's does not go when another build ends."""
+        """Computed once. Spark keeps equal plans of all sessions once: a plan unlike any other's does not go when
+        another build ends."""
         from pyspark import StorageLevel
 
         kept = plain.selectExpr("*", f"'{uuid.uuid4().hex}' AS __ondatra_build").persist(StorageLevel.MEMORY_AND_DISK)
@@ -212,9 +249,14 @@ class Job:
     # the memory
 
     def unchanged(self) -> Built | None:
-        """Nothing to do if the source is what the newest version was built from: one scan of the source, none of the table."""
+        """Nothing to do if the source is what the newest version was built from: one scan of the source, none of the
+        table."""
         known = self.note
-        if known.get("version") != self.version or known.get("asked") != self.asked or known.get("columns") != self.signature:
+        if (
+            known.get("version") != self.version
+            or known.get("asked") != self.asked
+            or known.get("columns") != self.signature
+        ):
             return None
         row = self.source.agg(*row_digests()).head()
         assert row is not None
@@ -222,7 +264,11 @@ class Job:
         if digest(row, "d") != known["digest"]:
             return None
         source, invalid = int(row["source"]), int(known["invalid"])
-        return self._built("unchanged", Counts(source, source - invalid, invalid, 0, 0, known["digest"], known["invalid_digest"]), self.version)
+        return self._built(
+            "unchanged",
+            Counts(source, source - invalid, invalid, 0, 0, known["digest"], known["invalid_digest"]),
+            self.version,
+        )
 
     @cached_property
     def first(self) -> str:
@@ -252,14 +298,37 @@ class Job:
         return self._built("unchanged", counts, before)
 
     def _remember(self, counts: Counts) -> None:
-        self.table.remember(self.spark, {"version": self.version, "shape": self.shape, "asked": self.asked, "columns": self.signature, "digest": counts.digest,
-                             "invalid": counts.invalid, "invalid_digest": counts.invalid_digest, "source": counts.told, "filter": self.filter,
-                             **({"first": self.first} if self.filter else {}),
-                             "changed": 0 if self.fresh else counts.changed + counts.deleted})
+        self.table.remember(
+            self.spark,
+            {
+                "version": self.version,
+                "shape": self.shape,
+                "asked": self.asked,
+                "columns": self.signature,
+                "digest": counts.digest,
+                "invalid": counts.invalid,
+                "invalid_digest": counts.invalid_digest,
+                "source": counts.told,
+                "filter": self.filter,
+                **({"first": self.first} if self.filter else {}),
+                "changed": 0 if self.fresh else counts.changed + counts.deleted,
+            },
+        )
 
     def _built(self, action: str, counts: Counts, previous: int) -> Built:
         invalid = keys.invalid_rows(self, previous) if counts.invalid else None
-        return Built(action, self.version, previous, counts.source, counts.source, counts.invalid, counts.invalid_digest, invalid, counts.deleted, self.feed)
+        return Built(
+            action,
+            self.version,
+            previous,
+            counts.source,
+            counts.source,
+            counts.invalid,
+            counts.invalid_digest,
+            invalid,
+            counts.deleted,
+            self.feed,
+        )
 
     # steps
 
@@ -305,7 +374,9 @@ class Job:
         assert found is not None
         missing = [n for n in self.columns if n not in found.columns]
         types = {**{f.name: ddl(f.dataType) for f in self.fields}, **dict(self.extras)}
-        return self.keep(self.laid(found.selectExpr("*", *[f"CAST(NULL AS {types[n]}) AS {quoted(n)}" for n in missing])))
+        return self.keep(
+            self.laid(found.selectExpr("*", *[f"CAST(NULL AS {types[n]}) AS {quoted(n)}" for n in missing]))
+        )
 
     # writing
 
@@ -315,7 +386,11 @@ class Job:
         A column of a new type has no values at first. Rows that keep their content get them back, which is no change;
         those in `changes` do not: the old image of a row has None there. With `all_new` no row is kept.
         """
-        if self.version >= 0 and self.note.get("version") == self.version and self.note.get("columns") == self.signature:
+        if (
+            self.version >= 0
+            and self.note.get("version") == self.version
+            and self.note.get("columns") == self.signature
+        ):
             return self.version
         with self.told():
             if self.version < 0:
@@ -346,12 +421,19 @@ class Job:
         want = {f.name: f.dataType for f in self.fields}
         lost = [n for n in lost if n in had and n in want]
         if changes is not None and ROWID in changes.columns:
-            old = old.join(changes.filter(F.col(ROWID).isNotNull()).select(ROWID, F.lit(True).alias("__changes")), ROWID, "left")
+            old = old.join(
+                changes.filter(F.col(ROWID).isNotNull()).select(ROWID, F.lit(True).alias("__changes")), ROWID, "left"
+            )
         else:
             old = old.withColumn("__changes", F.lit(False))
-        columns = [F.expr(f"CASE WHEN __changes IS NOT TRUE THEN {retyped(quoted(n), had[n], want[n])} END").alias(n) for n in lost]
+        columns = [
+            F.expr(f"CASE WHEN __changes IS NOT TRUE THEN {retyped(quoted(n), had[n], want[n])} END").alias(n)
+            for n in lost
+        ]
         kept = [quoted(n) for n in self.table.read(self.spark).columns if n in had and n not in lost]
-        old.select(*kept, *columns).write.format("delta").mode("overwrite").option("dataChange", "false").save(self.table.path)
+        old.select(*kept, *columns).write.format("delta").mode("overwrite").option("dataChange", "false").save(
+            self.table.path
+        )
 
     @contextmanager
     def told(self) -> Iterator[None]:
@@ -365,18 +447,25 @@ class Job:
     def insert(self, rows: DataFrame, *, mode: str = "append") -> None:
         """The data commit of new rows; "overwrite" takes every old one away."""
         with self.told():
-            self.laid(rows).selectExpr(*map(quoted, self.columns)).write.format("delta").mode(mode).save(self.table.path)
+            self.laid(rows).selectExpr(*map(quoted, self.columns)).write.format("delta").mode(mode).save(
+                self.table.path
+            )
         self.version = self.table.version(self.spark)
 
     def merge(self, rows: DataFrame, number: int, update: Mapping[str, str] | None, *, inserts: bool = True) -> None:
-        """The data commit of a small change set with `__do`: D deletes the row id's row, U updates it; without a row id it is inserted.
+        """The data commit of a small change set with `__do`: D deletes the row id's row, U updates it; without a row id
+        it is inserted.
 
         Without `inserts` the join with the table is an inner one, which moves no row of it.
         """
         from delta.tables import DeltaTable
 
         with self.told():
-            step = DeltaTable.forPath(self.spark, self.table.path).alias("t").merge(broadcast(rows, number).alias("s"), f"t.{ROWID} = s.{ROWID}")
+            step = (
+                DeltaTable.forPath(self.spark, self.table.path)
+                .alias("t")
+                .merge(broadcast(rows, number).alias("s"), f"t.{ROWID} = s.{ROWID}")
+            )
             step = step.whenMatchedDelete("s.__do = 'D'")
             if update is not None:
                 step = step.whenMatchedUpdate("s.__do = 'U'", {quoted(c): value for c, value in update.items()})

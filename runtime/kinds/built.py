@@ -1,4 +1,5 @@
 """What a build is asked and what it answers."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -19,7 +20,8 @@ class BuildOptions:
 
 @dataclass(frozen=True)
 class Feed:
-    """The change feed of one commit, computed: the table's columns and `_change_type`, and how many rows have each type."""
+    """The change feed of one commit, computed: the table's columns and `_change_type`, and how many rows have each
+    type."""
 
     rows: DataFrame
     counts: Mapping[str, int]
@@ -29,8 +31,8 @@ class Feed:
 class Built:
     """How a build ended. Changes of versions above `previous_version` are its own.
 
-    `invalid` gives the rows that have no usable key, computed when asked; None where there are none. `feed` is what the build's
-    commit adds to the change feed, where it is at hand: it need not be read then.
+    `invalid` gives the rows that have no usable key, computed when asked; None where there are none. `feed` is what the
+    build's commit adds to the change feed, where it is at hand: it need not be read then.
     """
 
     action: str

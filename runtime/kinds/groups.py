@@ -2,6 +2,7 @@
 
 Of a key that stands once, `x` and `y` are the row's two hashes; of several rows they are order-free digests.
 """
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -22,13 +23,20 @@ def grouped(rows: DataFrame, key: str) -> DataFrame:
     """A line for each key, the rows without one included."""
     from pyspark.sql import functions as F
 
-    return rows.groupBy(key).agg(F.count(F.lit(1)).alias(N), F.expr(f"bit_xor({H1})").alias(X), F.expr(f"bit_xor({H2})").alias(Y),
-                                 F.expr(f"sum(shiftright({H2}, 32))").alias(S))
+    return rows.groupBy(key).agg(
+        F.count(F.lit(1)).alias(N),
+        F.expr(f"bit_xor({H1})").alias(X),
+        F.expr(f"bit_xor({H2})").alias(Y),
+        F.expr(f"sum(shiftright({H2}, 32))").alias(S),
+    )
 
 
 def content_text() -> str:
     """The content of a group as text of 64 hexadecimal digits."""
-    return f"lower(concat(lpad(hex({X}), 16, '0'), lpad(hex({Y}), 16, '0'), lpad(hex({S}), 16, '0'), lpad(hex({N}), 16, '0')))"
+    return (
+        f"lower(concat(lpad(hex({X}), 16, '0'), lpad(hex({Y}), 16, '0'), lpad(hex({S}), 16, '0'), lpad(hex({N}), "
+        f"16, '0')))"
+    )
 
 
 def totals(key: str, invalid: str, extra: dict[str, str]) -> dict[str, str]:
@@ -36,10 +44,18 @@ def totals(key: str, invalid: str, extra: dict[str, str]) -> dict[str, str]:
     there, bad = f"{N} IS NOT NULL", f"({N} IS NOT NULL AND ({invalid}))"
     mixed = f"xxhash64({key}, {N}, {X}, {Y}, {S})"
     return {
-        "source": f"sum({N})", "invalid": f"sum(if({bad}, {N}, 0))",
-        "d_n": f"sum({N})", "d_x": f"bit_xor(if({there}, {X}, 0))", "d_y": f"bit_xor(if({there}, {Y}, 0))", "d_s": f"sum({S})",
-        "i_n": f"sum(if({bad}, {N}, 0))", "i_x": f"bit_xor(if({bad}, {mixed}, 0))", "i_y": f"bit_xor(if({bad}, xxhash64(1, {mixed}, {Y}), 0))",
-        "i_s": f"sum(if({bad}, shiftright({mixed}, 32), 0))", **extra}
+        "source": f"sum({N})",
+        "invalid": f"sum(if({bad}, {N}, 0))",
+        "d_n": f"sum({N})",
+        "d_x": f"bit_xor(if({there}, {X}, 0))",
+        "d_y": f"bit_xor(if({there}, {Y}, 0))",
+        "d_s": f"sum({S})",
+        "i_n": f"sum(if({bad}, {N}, 0))",
+        "i_x": f"bit_xor(if({bad}, {mixed}, 0))",
+        "i_y": f"bit_xor(if({bad}, xxhash64(1, {mixed}, {Y}), 0))",
+        "i_s": f"sum(if({bad}, shiftright({mixed}, 32), 0))",
+        **extra,
+    }
 
 
 def sums(do: str, letters: str, amount: str = "1") -> dict[str, str]:
@@ -47,7 +63,9 @@ def sums(do: str, letters: str, amount: str = "1") -> dict[str, str]:
     return {f"do_{letter.lower()}": f"sum(if({do} = '{letter}', {amount}, 0))" for letter in letters}
 
 
-def observed(job: Job, lines: DataFrame, aggregates: dict[str, str], *, only: str, columns: list[str]) -> tuple[DataFrame, dict[str, Any]]:
+def observed(
+    job: Job, lines: DataFrame, aggregates: dict[str, str], *, only: str, columns: list[str]
+) -> tuple[DataFrame, dict[str, Any]]:
     """The lines of interest, held, and the aggregates (sum, max and bit_xor) over all lines, from one pass.
 
     Equal lines of interest come out as one where there are many lines, with their number as LINES.
@@ -57,15 +75,26 @@ def observed(job: Job, lines: DataFrame, aggregates: dict[str, str], *, only: st
 
     if job.small:
         watch = Observation()
-        held = job.keep(lines.observe(watch, *[F.expr(text).alias(name) for name, text in aggregates.items()]).filter(only).selectExpr(*columns))
+        held = job.keep(
+            lines.observe(watch, *[F.expr(text).alias(name) for name, text in aggregates.items()])
+            .filter(only)
+            .selectExpr(*columns)
+        )
         return held, dict(watch.get)
-    # An observation is interpreted, row by row; a GROUP BY is compiled. Lines without interest fall into one group of each task.
+    # An observation is interpreted, row by row; a GROUP BY is compiled. Lines without interest fall into one group of
+    # each task.
     names = lines.selectExpr(*columns).columns
-    kept = [F.expr(f"CASE WHEN {only} THEN {column.split(' AS ')[0]} END").alias(name) for column, name in zip(columns, names, strict=True)]
+    kept = [
+        F.expr(f"CASE WHEN {only} THEN {column.split(' AS ')[0]} END").alias(name)
+        for column, name in zip(columns, names, strict=True)
+    ]
     found = lines.groupBy(F.expr(f"coalesce({only}, false)").alias(TOLD), *kept).agg(
-        F.count(F.lit(1)).alias(LINES), *[F.expr(text).alias(f"__of_{name}") for name, text in aggregates.items()])
+        F.count(F.lit(1)).alias(LINES), *[F.expr(text).alias(f"__of_{name}") for name, text in aggregates.items()]
+    )
     held = job.keep(found)
-    row = held.agg(*[F.expr(f"{text.split('(')[0]}(__of_{name})").alias(name) for name, text in aggregates.items()]).head()
+    row = held.agg(
+        *[F.expr(f"{text.split('(')[0]}(__of_{name})").alias(name) for name, text in aggregates.items()]
+    ).head()
     assert row is not None
     return held.filter(TOLD).select(*names, LINES), row.asDict()
 

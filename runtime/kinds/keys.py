@@ -1,4 +1,5 @@
 """The text by which rows are told apart, and the rows that have no usable key."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -63,7 +64,8 @@ def _json(name: str, kind: DataType) -> str:
 
 
 def invalid_rows(job: Job, previous: int) -> DataFrame:
-    """The SELECT's columns of the rows without a usable key, with the check that they failed, their key, and a hash to order by."""
+    """The SELECT's columns of the rows without a usable key, with the check that they failed, their key, and a hash to
+    order by."""
     from pyspark.sql import functions as F
 
     names = [quoted(n) for n in job.names]

@@ -1,4 +1,5 @@
 """`@max_deletes`: a run that would delete more than a person expects is held before anything is written."""
+
 from __future__ import annotations
 
 from runtime.errors import HeldError
@@ -24,9 +25,19 @@ def check(job: Job, counts: Counts) -> None:
     told = f"{said.number} % of {job.delivered_rows} rows delivered before" if said.percent else str(said.number)
     if job.options.confirmed_deletes is not None:
         told = f"{job.options.confirmed_deletes} that were confirmed"
-    error = HeldError(f"{counts.deleted} deletes are more than @max_deletes allows ({told}): nothing was written; confirm the run to send them")
-    for name, value in (("deletes", counts.deleted), ("limit", limit), ("source", counts.source), ("unchanged", counts.unchanged),
-                        ("invalid", counts.invalid), ("changed", counts.changed), ("deleted", counts.deleted)):
+    error = HeldError(
+        f"{counts.deleted} deletes are more than @max_deletes allows ({told}): nothing was written; confirm the run "
+        f"to send them"
+    )
+    for name, value in (
+        ("deletes", counts.deleted),
+        ("limit", limit),
+        ("source", counts.source),
+        ("unchanged", counts.unchanged),
+        ("invalid", counts.invalid),
+        ("changed", counts.changed),
+        ("deleted", counts.deleted),
+    ):
         setattr(error, name, value)
     raise error
 

@@ -1,4 +1,6 @@
-"""merge: one row a key; new keys are inserted, changed rows updated, and vanished ones deleted if `@on_missing` says so."""
+"""merge: one row a key; new keys are inserted, changed rows updated, and vanished ones deleted if `@on_missing` says
+so."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -37,7 +39,7 @@ def build(job: Job) -> Built:
     if not counts.changed and not counts.deleted:
         return job.settled(counts)
     max_deletes.check(job, counts)
-    job.filter = None                           # what follows is in none
+    job.filter = None  # what follows is in none
     previous = job.prepare(changes)
     if updated or counts.deleted:
         _merge(job, changes, counts, int(row["do_i"] or 0))
@@ -47,7 +49,8 @@ def build(job: Job) -> Built:
 
 
 def compare(job: Job, where: str | None = None, **watched: str) -> tuple[DataFrame, Counts, dict[str, Any]]:
-    """The keys with something to do (`__do`: I, U or D), the counts, and the aggregates they come from with those `watched` besides."""
+    """The keys with something to do (`__do`: I, U or D), the counts, and the aggregates they come from with those
+    `watched` besides."""
     if not job.small and not job.note.get("invalid"):
         found = _by_row(job, where, watched)
         if found is not None:
@@ -63,14 +66,20 @@ def _old(job: Job, where: str | None) -> DataFrame:
     return job.target(F.col(KEY).alias("__key"), H1, H2, ROWID, *more, where=where)
 
 
-def _joined(job: Job, new: DataFrame, old: DataFrame, watched: Mapping[str, str]) -> tuple[DataFrame, Counts, dict[str, Any]]:
+def _joined(
+    job: Job, new: DataFrame, old: DataFrame, watched: Mapping[str, str]
+) -> tuple[DataFrame, Counts, dict[str, Any]]:
     from pyspark.sql import functions as F
 
     gone = "'D'" if job.model.on_missing == "delete" else "NULL"
-    do = (f"CASE WHEN {N} IS NULL THEN {gone} WHEN {INVALID} THEN NULL WHEN {ROWID} IS NULL THEN 'I' "
-          f"WHEN {X} <> {H1} OR {Y} <> {H2} THEN 'U' END")
+    do = (
+        f"CASE WHEN {N} IS NULL THEN {gone} WHEN {INVALID} THEN NULL WHEN {ROWID} IS NULL THEN 'I' "
+        f"WHEN {X} <> {H1} OR {Y} <> {H2} THEN 'U' END"
+    )
     # a table of one task fits into a hash table; sorting by the key's first bytes is what a large one costs least by
-    lines = new.join(old.hint("shuffle_hash" if job.small else "merge"), job.same_key(KEY, "__key"), "full").withColumn("__do", F.expr(do))
+    lines = new.join(old.hint("shuffle_hash" if job.small else "merge"), job.same_key(KEY, "__key"), "full").withColumn(
+        "__do", F.expr(do)
+    )
     aggregates = groups.totals(KEY, INVALID, {**groups.sums("__do", "IUD"), **watched})
     changes, row = groups.observed(job, lines, aggregates, only="__do IS NOT NULL", columns=[KEY, ROWID, "__do"])
     changed = int(row["do_i"] or 0) + int(row["do_u"] or 0)
@@ -85,14 +94,27 @@ def _by_row(job: Job, where: str | None, watched: Mapping[str, str]) -> tuple[Da
     """
     from pyspark.sql import functions as F
 
-    new = job.source.select(KEY, F.lit(1).cast("bigint").alias(N), F.col(H1).alias(X), F.col(H2).alias(Y), F.expr(f"shiftright({H2}, 32)").alias(S))
+    new = job.source.select(
+        KEY,
+        F.lit(1).cast("bigint").alias(N),
+        F.col(H1).alias(X),
+        F.col(H2).alias(Y),
+        F.expr(f"shiftright({H2}, 32)").alias(S),
+    )
     old = _old(job, where)
     rows = old.count()
-    matched = {"matched": f"sum(if({N} IS NOT NULL AND {ROWID} IS NOT NULL, 1, 0))", "missing": f"sum(if({N} IS NULL, 1, 0))"}
+    matched = {
+        "matched": f"sum(if({N} IS NOT NULL AND {ROWID} IS NOT NULL, 1, 0))",
+        "missing": f"sum(if({N} IS NULL, 1, 0))",
+    }
     changes, counts, row = _joined(job, new, old, {**watched, **matched})
     if counts.invalid or int(row["matched"] or 0) != rows - int(row["missing"] or 0):
         return None
-    twice = changes.filter("__do <> 'D'").groupBy(KEY).agg(F.sum(LINES).alias("lines")).filter("lines > 1").limit(1).count() if counts.changed else 0
+    twice = (
+        changes.filter("__do <> 'D'").groupBy(KEY).agg(F.sum(LINES).alias("lines")).filter("lines > 1").limit(1).count()
+        if counts.changed
+        else 0
+    )
     return None if twice else (changes, counts, row)
 
 
@@ -114,4 +136,9 @@ def _commit(job: Job, found: find.Found) -> Built:
 def _merge(job: Job, changes: DataFrame, counts: Counts, inserted: int) -> None:
     rows = job.chosen(changes.filter("__do <> 'D'"), counts.changed, KEY) if counts.changed else None
     gone = changes.filter("__do = 'D'") if counts.deleted else None
-    job.merge(job.both(rows, gone), counts.changed + counts.deleted, {c: f"s.{quoted(c)}" for c in job.columns}, inserts=inserted > 0)
+    job.merge(
+        job.both(rows, gone),
+        counts.changed + counts.deleted,
+        {c: f"s.{quoted(c)}" for c in job.columns},
+        inserts=inserted > 0,
+    )

@@ -2,6 +2,7 @@
 
 Its old rows accompany the new ones and are no delete records, so `@max_deletes` never holds it.
 """
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -31,7 +32,11 @@ def build(job: Job) -> Built:
     previous = job.prepare(changes)
     rows = job.chosen(changes.select(PARTITION), counts.changed, PARTITION)
     if old_rows:
-        old = job.target(PARTITION, ROWID).join(broadcast(changes.select(PARTITION), old_rows), PARTITION).selectExpr(ROWID, "'D' AS __do")
+        old = (
+            job.target(PARTITION, ROWID)
+            .join(broadcast(changes.select(PARTITION), old_rows), PARTITION)
+            .selectExpr(ROWID, "'D' AS __do")
+        )
         job.merge(job.both(rows, old), counts.changed + old_rows, None)
     else:
         job.insert(rows)
@@ -47,7 +52,10 @@ def _compare(job: Job) -> tuple[DataFrame, Counts, int]:
     new = groups.grouped(job.source.select(PARTITION, H1, H2), PARTITION)
     differs = " OR ".join(f"{c} <> __old{c}" for c in (N, X, Y, S))
     lines = new.join(old, F.col(PARTITION) == F.col("__key"), "left").withColumn(
-        "__do", F.expr(f"CASE WHEN __key IS NULL THEN 'I' WHEN {differs} THEN 'U' END"))
+        "__do", F.expr(f"CASE WHEN __key IS NULL THEN 'I' WHEN {differs} THEN 'U' END")
+    )
     counted = groups.sums("__do", "IU", N) | {"old": f"sum(if(__do = 'U', __old{N}, 0))"}
-    changes, row = groups.observed(job, lines, groups.totals(PARTITION, "false", counted), only="__do IS NOT NULL", columns=[PARTITION, "__do"])
+    changes, row = groups.observed(
+        job, lines, groups.totals(PARTITION, "false", counted), only="__do IS NOT NULL", columns=[PARTITION, "__do"]
+    )
     return changes, Counts.of(row, changed=int(row["do_i"] or 0) + int(row["do_u"] or 0)), int(row["old"] or 0)

@@ -1,4 +1,5 @@
 """scd2: a changed key gets a new version, and the version before it is closed; a vanished key stays open."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -37,5 +38,10 @@ def build(job: Job) -> Built:
 def _opened(rows: DataFrame, snapshot: int) -> DataFrame:
     from pyspark.sql import functions as F
 
-    return rows.withColumns({"valid_from_snapshot": F.lit(snapshot).cast("bigint"), "valid_to_snapshot": F.lit(None).cast("bigint"),
-                             "is_current": F.lit(True)})
+    return rows.withColumns(
+        {
+            "valid_from_snapshot": F.lit(snapshot).cast("bigint"),
+            "valid_to_snapshot": F.lit(None).cast("bigint"),
+            "is_current": F.lit(True),
+        }
+    )

@@ -1,4 +1,5 @@
 """table: if the content changed at all, a delete for every old row and an insert for every new one."""
+
 from __future__ import annotations
 
 from runtime.kinds import max_deletes

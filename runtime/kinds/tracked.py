@@ -1,4 +1,5 @@
 """tracked: a group is replaced as a whole when the content of any of its rows changed, and deleted when it vanished."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -27,7 +28,9 @@ def build(job: Job) -> Built:
         return job.settled(counts)
     max_deletes.check(job, counts)
     previous = job.prepare(changes)
-    rows = job.chosen(changes.filter("__do <> 'D'").select(KEY, "__content"), counts.changed, KEY).withColumnRenamed("__content", HASH)
+    rows = job.chosen(changes.filter("__do <> 'D'").select(KEY, "__content"), counts.changed, KEY).withColumnRenamed(
+        "__content", HASH
+    )
     if old_rows:
         gone = changes.filter("__do <> 'I'").selectExpr(f"__old_key AS {KEY}")
         old = job.target(KEY, ROWID).join(broadcast(gone, old_rows), KEY).selectExpr(ROWID, "'D' AS __do")
@@ -48,12 +51,28 @@ def _compare(job: Job) -> tuple[DataFrame, Counts, int]:
     """Groups with something to do, the counts in rows, and how many of the table's rows go."""
     from pyspark.sql import functions as F
 
-    old = job.target(KEY, HASH).groupBy(F.col(KEY).alias("__key")).agg(F.any_value(HASH).alias(HASH), F.count(F.lit(1)).alias("__old"))
+    old = (
+        job.target(KEY, HASH)
+        .groupBy(F.col(KEY).alias("__key"))
+        .agg(F.any_value(HASH).alias(HASH), F.count(F.lit(1)).alias("__old"))
+    )
     new = groups.grouped(job.source.select(KEY, H1, H2), KEY).withColumn("__content", F.expr(content_text()))
-    do = f"CASE WHEN {N} IS NULL THEN 'D' WHEN {INVALID} THEN NULL WHEN __key IS NULL THEN 'I' WHEN __content <> {HASH} THEN 'U' END"
+    do = (
+        f"CASE WHEN {N} IS NULL THEN 'D' WHEN {INVALID} THEN NULL WHEN __key IS NULL THEN 'I' WHEN __content <> "
+        f"{HASH} THEN 'U' END"
+    )
     lines = new.join(old, job.same_key(KEY, "__key"), "full").withColumn("__do", F.expr(do))
-    counted = groups.sums("__do", "IU", N) | groups.sums("__do", "D", "__old") | {"old": "sum(if(__do IN ('U', 'D'), __old, 0))"}
-    changes, row = groups.observed(job, lines, groups.totals(KEY, INVALID, counted), only="__do IS NOT NULL",
-                                   columns=[f"coalesce({KEY}, __key) AS {KEY}", "__key AS __old_key", "__content", "__do"])
+    counted = (
+        groups.sums("__do", "IU", N)
+        | groups.sums("__do", "D", "__old")
+        | {"old": "sum(if(__do IN ('U', 'D'), __old, 0))"}
+    )
+    changes, row = groups.observed(
+        job,
+        lines,
+        groups.totals(KEY, INVALID, counted),
+        only="__do IS NOT NULL",
+        columns=[f"coalesce({KEY}, __key) AS {KEY}", "__key AS __old_key", "__content", "__do"],
+    )
     changed = int(row["do_i"] or 0) + int(row["do_u"] or 0)
     return changes, Counts.of(row, changed=changed, deleted=int(row["do_d"] or 0)), int(row["old"] or 0)

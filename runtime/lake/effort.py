@@ -1,4 +1,5 @@
 """How much Spark has to do, read off the plan before anything runs."""
+
 from __future__ import annotations
 
 import re
@@ -18,12 +19,15 @@ A_TASK = 32_000_000
 #: From here on the guess is none.
 UNKNOWN = 1 << 50
 #: Nodes of a plan that shuffle or sort, and functions that give another value at each call.
-DEAR = re.compile(r"(?m)^[\s:+|-]*(?:Join|Aggregate|Window|Sort|Distinct|Intersect|Except|GlobalLimit|LocalLimit|Sample|\w*Python\w*)\b"
-                  r"|\b(?:rand|randn|uuid|random|shuffle)\(")
+DEAR = re.compile(
+    r"(?m)^[\s:+|-]*(?:Join|Aggregate|Window|Sort|Distinct|Intersect|Except|GlobalLimit|LocalLimit|Sample|\w*Python\w*)\b"
+    r"|\b(?:rand|randn|uuid|random|shuffle)\("
+)
 
 
 def is_dear(source: DataFrame) -> bool:
-    """Whether a result is dear to compute, or comes out differently each time, so that it is computed once and kept for the build."""
+    """Whether a result is dear to compute, or comes out differently each time, so that it is computed once and kept for
+    the build."""
     return bool(DEAR.search(_plan(source).toString()))
 
 
@@ -39,8 +43,8 @@ def are_few(rows: int) -> bool:
 def settings(size: int) -> dict[str, str]:
     """Session settings for a build of so many bytes.
 
-    Without adaptive execution a small query is one job instead of one for each stage; and compiling code for it takes longer than
-    to walk through its expressions: a run of a few rows is done in two thirds of the time.
+    Without adaptive execution a small query is one job instead of one for each stage; and compiling code for it takes
+    longer than to walk through its expressions: a run of a few rows is done in two thirds of the time.
     """
     if size < LITTLE:
         return {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1", **_compiled(False)}
@@ -49,7 +53,10 @@ def settings(size: int) -> dict[str, str]:
 
 
 def _compiled(wanted: bool) -> dict[str, str]:
-    return {"spark.sql.codegen.wholeStage": str(wanted).lower(), "spark.sql.codegen.factoryMode": "FALLBACK" if wanted else "NO_CODEGEN"}
+    return {
+        "spark.sql.codegen.wholeStage": str(wanted).lower(),
+        "spark.sql.codegen.factoryMode": "FALLBACK" if wanted else "NO_CODEGEN",
+    }
 
 
 def _plan(source: DataFrame) -> Any:

@@ -5,6 +5,7 @@ object's fields matters; 1 and '1' differ. Values are hashed as they are typed, 
 receives text: xxhash64 chained over the columns in the order of their names, from two different seeds. It passes over
 NULL, so a value may be given as several alternatives of which one is not NULL; one number tells which columns are NULL.
 """
+
 from __future__ import annotations
 
 import json
@@ -33,24 +34,34 @@ DAYS = ",".join(f"{month:02}-{day:02}" for month in range(1, 13) for day in rang
 
 
 def with_hashes(frame: DataFrame, names: Sequence[str], integers: frozenset[str] = frozenset()) -> DataFrame:
-    """The frame with both hashes of the named columns. `integers` are decimals that arrive as whole numbers of any length."""
+    """The frame with both hashes of the named columns. `integers` are decimals that arrive as whole numbers of any
+    length."""
     types = {f.name: f.dataType for f in frame.schema}
     ordered = sorted(names)
-    # Whatever stands in several places is made once, in a step of its own: a decimal's number, and what both hashes are of. Spark would work it out for each
-    # of them, in methods so long that the JVM compiles none.
+    # Whatever stands in several places is made once, in a step of its own: a decimal's number, and what both hashes are
+    # of. Spark would work it out for each of them, in methods so long that the JVM compiles none.
     numbers = {n: f"__number{i}" for i, n in enumerate(ordered) if _is_decimal(types[n]) and n not in integers}
-    values = [part for n in ordered for part in alternatives(quoted(n), types[n], integer=n in integers, number=numbers.get(n, ""))]
+    values = [
+        part
+        for n in ordered
+        for part in alternatives(quoted(n), types[n], integer=n in integers, number=numbers.get(n, ""))
+    ]
     values += _nulls(ordered, types)
     made = frame.selectExpr("*", *[f"CAST({quoted(n)} AS DOUBLE) AS {number}" for n, number in numbers.items()])
-    parts = {text: f"__part{i}" for i, text in enumerate(dict.fromkeys(values)) if text[-1] == ")" or " " in text.strip("`")}
+    parts = {
+        text: f"__part{i}" for i, text in enumerate(dict.fromkeys(values)) if text[-1] == ")" or " " in text.strip("`")
+    }
     columns = [*map(quoted, frame.columns)]
     made = made.selectExpr(*columns, *[f"{text} AS {name}" for text, name in parts.items()])
     said = [parts.get(text, text) for text in values]
-    return made.select(*columns, *[_hash(frame, which, json.dumps(ordered), said).alias(name) for which, name in ((1, H1), (2, H2))])
+    return made.select(
+        *columns, *[_hash(frame, which, json.dumps(ordered), said).alias(name) for which, name in ((1, H1), (2, H2))]
+    )
 
 
 def _hash(frame: DataFrame, which: int, names: str, said: Sequence[str]) -> SparkColumn:
-    """xxhash64(which, names, *said). It goes on from a hash, so that of the first two, the same for all rows, is made once."""
+    """xxhash64(which, names, *said). It goes on from a hash, so that of the first two, the same for all rows, is made
+    once."""
     from pyspark.sql import Column
     from pyspark.sql import functions as F
 
@@ -74,7 +85,7 @@ def _is_decimal(kind: DataType) -> bool:
 def _nulls(names: Sequence[str], types: dict[str, DataType]) -> list[str]:
     """Which columns are NULL, as numbers."""
     bits = [f"if({is_null(quoted(n), types[n])}, {1 << i % BITS}L, 0L)" for i, n in enumerate(names)]
-    return ["(" + " | ".join(bits[i:i + BITS]) + ")" for i in range(0, len(bits), BITS)]
+    return ["(" + " | ".join(bits[i : i + BITS]) + ")" for i in range(0, len(bits), BITS)]
 
 
 def is_null(value: str, kind: DataType) -> str:
@@ -87,13 +98,17 @@ def is_null(value: str, kind: DataType) -> str:
 
 
 def alternatives(value: str, kind: DataType, *, integer: bool = False, number: str = "") -> list[str]:
-    """Expressions of which at most one is not NULL (a timestamp adds its mark). `number` is a decimal as DOUBLE, where it stands ready."""
+    """Expressions of which at most one is not NULL (a timestamp adds its mark). `number` is a decimal as DOUBLE, where
+    it stands ready."""
     from pyspark.sql import types as t
 
     if isinstance(kind, (t.StringType, t.BooleanType)):
         return [value]
     if isinstance(kind, t.DateType):
-        text = f"concat(get(split('{YEARS}', ','), year({value}) - {FIRST_YEAR}), get(split('{DAYS}', ','), month({value}) * 31 + day({value}) - 32))"
+        text = (
+            f"concat(get(split('{YEARS}', ','), year({value}) - {FIRST_YEAR}), get(split('{DAYS}', ','), "
+            f"month({value}) * 31 + day({value}) - 32))"
+        )
         return [f"coalesce({text}, CAST({value} AS STRING))"]
     if isinstance(kind, t.NullType):
         return ["CAST(NULL AS STRING)"]
@@ -118,7 +133,10 @@ def _double(value: str, finite: str = "") -> list[str]:
     """Whole numbers as BIGINT, so that they equal integers."""
     whole = f"{value} = floor({value}) AND abs({value}) < 9.0E18D"
     finite = finite or f"NOT isnan({value}) AND abs({value}) < double('Infinity')"
-    return [f"CASE WHEN {whole} THEN CAST({value} AS BIGINT) END", f"CASE WHEN {finite} AND NOT ({whole}) THEN {value} END"]
+    return [
+        f"CASE WHEN {whole} THEN CAST({value} AS BIGINT) END",
+        f"CASE WHEN {finite} AND NOT ({whole}) THEN {value} END",
+    ]
 
 
 def _decimal(value: str, kind: DataType, number: str) -> list[str]:
@@ -133,8 +151,11 @@ def _decimal(value: str, kind: DataType, number: str) -> list[str]:
     # not OR: Spark would take the text for a part that all three have in common, and make it for every row
     few = f"if(abs({number}) < 1E{DIGITS - scale}D, true, length(trim(TRAILING '0' FROM {bare})) <= {DIGITS})"
     whole = f"{number} = floor({number}) AND abs({number}) < 9.0E18D"
-    return [f"CASE WHEN {whole} AND {few} THEN CAST({number} AS BIGINT) END", f"CASE WHEN NOT ({whole}) AND {few} THEN {number} END",
-            f"CASE WHEN NOT {few} THEN CAST({value} AS STRING) END"]
+    return [
+        f"CASE WHEN {whole} AND {few} THEN CAST({number} AS BIGINT) END",
+        f"CASE WHEN NOT ({whole}) AND {few} THEN {number} END",
+        f"CASE WHEN NOT {few} THEN CAST({value} AS STRING) END",
+    ]
 
 
 def _integer(value: str, kind: DataType) -> list[str]:
@@ -143,7 +164,10 @@ def _integer(value: str, kind: DataType) -> list[str]:
     if precision <= 18:
         return [f"CAST({value} AS BIGINT)"]
     small = f"abs({value}) < 9000000000000000000BD"
-    return [f"CASE WHEN {small} THEN CAST({value} AS BIGINT) END", f"CASE WHEN NOT ({small}) THEN concat('\\u0000', CAST({value} AS STRING)) END"]
+    return [
+        f"CASE WHEN {small} THEN CAST({value} AS BIGINT) END",
+        f"CASE WHEN NOT ({small}) THEN concat('\\u0000', CAST({value} AS STRING)) END",
+    ]
 
 
 def _size(kind: DataType) -> tuple[int, int]:
@@ -156,15 +180,23 @@ def _canonical(value: str, kind: DataType, depth: int) -> str:
 
     item = f"x{depth}"
     if isinstance(kind, t.StructType):
-        fields = [f"{_literal(json.dumps(f.name) + ':')}, {_canonical(f'{value}.{quoted(f.name)}', f.dataType, depth)}"
-                  for f in sorted(kind.fields, key=lambda f: f.name)]
+        fields = [
+            f"{_literal(json.dumps(f.name) + ':')}, {_canonical(f'{value}.{quoted(f.name)}', f.dataType, depth)}"
+            for f in sorted(kind.fields, key=lambda f: f.name)
+        ]
         text = "concat('{', " + ", ',', ".join(fields) + ", '}')"
     elif isinstance(kind, t.ArrayType):
-        text = f"concat('[', array_join(transform({value}, {item} -> {_canonical(item, kind.elementType, depth + 1)}), ','), ']')"
+        text = (
+            f"concat('[', array_join(transform({value}, {item} -> "
+            f"{_canonical(item, kind.elementType, depth + 1)}), ','), ']')"
+        )
     elif isinstance(kind, t.MapType):
         # a map's keys arrive as text, like the names of a struct
         key = f"to_json(array(CAST({item}.key AS STRING)))"
-        pair = f"concat(substr({key}, 2, length({key}) - 2), ':', {_canonical(f'{item}.value', kind.valueType, depth + 1)})"
+        pair = (
+            f"concat(substr({key}, 2, length({key}) - 2), ':', "
+            f"{_canonical(f'{item}.value', kind.valueType, depth + 1)})"
+        )
         text = f"concat('{{', array_join(array_sort(transform(map_entries({value}), {item} -> {pair})), ','), '}}')"
     elif isinstance(kind, (t.StringType, t.DateType, t.BinaryType)):
         text = f"to_json(array({alternatives(value, kind)[0]}))"

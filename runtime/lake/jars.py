@@ -1,4 +1,6 @@
-"""`python -m runtime.lake.jars [--check] delta|s3|GROUP:NAME:VERSION FOLDER`: fetches the jars that Spark lacks, once, through Spark's own Ivy."""
+"""`python -m runtime.lake.jars [--check] delta|s3|GROUP:NAME:VERSION FOLDER`: fetches the jars that Spark lacks, once,
+through Spark's own Ivy."""
+
 from __future__ import annotations
 
 import re
@@ -12,10 +14,19 @@ DELTA = ("io.delta:delta-spark_4.2_2.13:4.4.0",)
 POSTGRESQL = ("org.postgresql:postgresql:42.7.8",)
 AWS = "2.35.4"
 #: A lake on S3. The SDK's bundle would be 686 MB; these parts are all that s3a needs.
-S3 = ("org.apache.hadoop:hadoop-aws:3.5.0",
-      *(f"software.amazon.awssdk:{part}:{AWS}" for part in ("s3", "s3-transfer-manager", "sts", "apache-client", "netty-nio-client")))
+S3 = (
+    "org.apache.hadoop:hadoop-aws:3.5.0",
+    *(
+        f"software.amazon.awssdk:{part}:{AWS}"
+        for part in ("s3", "s3-transfer-manager", "sts", "apache-client", "netty-nio-client")
+    ),
+)
 PACKAGES = {"delta": DELTA + POSTGRESQL, "s3": DELTA + POSTGRESQL + S3}
-EXCLUDED = ("software.amazon.awssdk:bundle", "org.apache.hadoop:hadoop-client-api", "org.apache.hadoop:hadoop-client-runtime")
+EXCLUDED = (
+    "software.amazon.awssdk:bundle",
+    "org.apache.hadoop:hadoop-client-api",
+    "org.apache.hadoop:hadoop-client-runtime",
+)
 
 
 def _packages(wanted: str) -> tuple[str, ...]:
@@ -44,9 +55,17 @@ def fetch(folder: Path, wanted: str) -> list[str]:
     packages = _packages(wanted)
     with tempfile.TemporaryDirectory() as ivy:
         # a session resolves its packages before it starts; nothing else of it is needed
-        (SparkSession.builder.master("local[1]").config("spark.jars.ivy", ivy).config("spark.ui.enabled", "false")
-         .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
-         .config("spark.jars.packages", ",".join(packages)).config("spark.jars.excludes", ",".join(EXCLUDED)).getOrCreate().stop())
+        (
+            SparkSession.builder.master("local[1]")
+            .config("spark.jars.ivy", ivy)
+            .config("spark.ui.enabled", "false")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.jars.packages", ",".join(packages))
+            .config("spark.jars.excludes", ",".join(EXCLUDED))
+            .getOrCreate()
+            .stop()
+        )
         shipped = {artifact(p.name) for p in (Path(pyspark.__file__).parent / "jars").glob("*.jar")}
         kept = [p for p in sorted((Path(ivy) / "jars").glob("*.jar")) if artifact(p.name) not in shipped]
         if not any(artifact(p.name) == packages[0].split(":")[1] for p in kept):

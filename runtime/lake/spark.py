@@ -1,4 +1,5 @@
 """The process's one Spark session with Delta. Started at the first need; kept, because a start costs seconds."""
+
 from __future__ import annotations
 
 import os
@@ -22,7 +23,7 @@ SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.catalogImplementation": "in-memory",
-    "spark.sql.timestampType": "TIMESTAMP_NTZ",             # DuckDB's TIMESTAMP has no time zone
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",  # DuckDB's TIMESTAMP has no time zone
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.timeType.enabled": "true",
     "spark.sql.ansi.enabled": "true",
@@ -34,7 +35,8 @@ SETTINGS = {
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.execution.rangeExchange.sampleSizePerPartition": "2000",
-    # a build takes about forty classes: with the hundred that Spark keeps, each model's are compiled anew in each run, and run cold
+    # a build takes about forty classes: with the hundred that Spark keeps, each model's are compiled anew in each run,
+    # and run cold
     "spark.sql.codegen.cache.maxEntries": "2000",
     "spark.scheduler.mode": "FAIR",
     # the filter of a table's hashes is one large result, which need not go through the block manager
@@ -59,20 +61,27 @@ def session(config: Config | None = None) -> SparkSession:
         if not jars:
             raise ConfigError(f"the Delta jars are not in {config.jars_dir}: run bin/up once, or set ONDATRA_JARS_DIR")
         if config.spark_needs_s3 and not any("hadoop-aws" in jar for jar in jars):
-            raise ConfigError(f"a lake or staging on S3 needs jars that are not in {config.jars_dir}: run bin/up once with these settings, "
-                              f"or python -m runtime.lake.jars s3 {config.jars_dir}")
+            raise ConfigError(
+                f"a lake or staging on S3 needs jars that are not in {config.jars_dir}: run bin/up once with these "
+                f"settings, "
+                f"or python -m runtime.lake.jars s3 {config.jars_dir}"
+            )
         _check_java()
         builder = SparkSession.builder.appName("ondatra").master(config.spark_master)
         for name, value in SETTINGS.items():
             builder = builder.config(name, value)
         if config.spark_master.startswith("local"):
-            builder = builder.config("spark.broadcast.compress", "false")       # nothing travels
+            builder = builder.config("spark.broadcast.compress", "false")  # nothing travels
         scratch = config.data_dir / "spark"
         scratch.mkdir(parents=True, exist_ok=True)
         logging = Path(__file__).with_name("log4j2.properties")
-        builder = (builder.config("spark.jars", ",".join(jars)).config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
-                   .config("spark.local.dir", str(scratch)).config("spark.driver.memory", os.environ.get("SPARK_DRIVER_MEMORY", "1800m"))
-                   .config("spark.driver.extraJavaOptions", f"-Dlog4j.configurationFile={logging} -Djava.io.tmpdir={scratch}"))
+        builder = (
+            builder.config("spark.jars", ",".join(jars))
+            .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
+            .config("spark.local.dir", str(scratch))
+            .config("spark.driver.memory", os.environ.get("SPARK_DRIVER_MEMORY", "1800m"))
+            .config("spark.driver.extraJavaOptions", f"-Dlog4j.configurationFile={logging} -Djava.io.tmpdir={scratch}")
+        )
         return builder.getOrCreate()
 
 
@@ -86,7 +95,8 @@ def isolated(config: Config | None = None) -> SparkSession:
 
 
 def activate(spark: SparkSession) -> None:
-    """Makes it the session of this thread: Delta's parts ask the active one for their settings, the run's id among them."""
+    """Makes it the session of this thread: Delta's parts ask the active one for their settings, the run's id among
+    them."""
     jvm: Any = spark._jvm
     jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
 
@@ -99,7 +109,7 @@ def settle(spark: SparkSession, pool: str) -> None:
 
 def name_jobs(spark: SparkSession, group: str | None) -> None:
     """The Spark jobs of this thread belong to the group, so that a cancel ends them."""
-    spark.sparkContext.setLocalProperty("spark.jobGroup.id", group)         # type: ignore[arg-type]  # None takes it away
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", group)  # type: ignore[arg-type]  # None takes it away
     spark.sparkContext.setLocalProperty("spark.job.interruptOnCancel", "true" if group else None)  # type: ignore[arg-type]
 
 
@@ -108,10 +118,17 @@ def s3_settings(config: Config, env: Mapping[str, str] = os.environ) -> dict[str
     if not config.spark_needs_s3:
         return {}
     region = env.get("AWS_REGION") or env.get("AWS_DEFAULT_REGION") or "us-east-1"
-    return s3a("fs.s3a.", config.s3_endpoint, region, *(env.get(f"AWS_{name}") for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN")))
+    return s3a(
+        "fs.s3a.",
+        config.s3_endpoint,
+        region,
+        *(env.get(f"AWS_{name}") for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN")),
+    )
 
 
-def s3a(prefix: str, endpoint: str | None, region: str, key: str | None, secret: str | None, token: str | None) -> dict[str, str]:
+def s3a(
+    prefix: str, endpoint: str | None, region: str, key: str | None, secret: str | None, token: str | None
+) -> dict[str, str]:
     """Settings under `fs.s3a.` or, for one bucket alone, `fs.s3a.bucket.NAME.`.
 
     A key pair is handed on, for executors elsewhere have other environments; without one, the SDK's own chain decides
@@ -119,10 +136,19 @@ def s3a(prefix: str, endpoint: str | None, region: str, key: str | None, secret:
     """
     found = {"endpoint.region": region}
     if endpoint:
-        found |= {"endpoint": endpoint, "path.style.access": "true", "connection.ssl.enabled": str(not endpoint.startswith("http:")).lower()}
+        found |= {
+            "endpoint": endpoint,
+            "path.style.access": "true",
+            "connection.ssl.enabled": str(not endpoint.startswith("http:")).lower(),
+        }
     if key and secret:
-        found |= {"access.key": key, "secret.key": secret, **({"session.token": token} if token else {}),
-                  "aws.credentials.provider": f"org.apache.hadoop.fs.s3a.{'Temporary' if token else 'Simple'}AWSCredentialsProvider"}
+        found |= {
+            "access.key": key,
+            "secret.key": secret,
+            **({"session.token": token} if token else {}),
+            "aws.credentials.provider": "org.apache.hadoop.fs.s3a."
+            + ("TemporaryAWSCredentialsProvider" if token else "SimpleAWSCredentialsProvider"),
+        }
     else:
         found["aws.credentials.provider"] = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
     return {prefix + name: value for name, value in found.items()}

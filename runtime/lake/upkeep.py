@@ -1,8 +1,10 @@
-"""Keeps a table of the lake quick and small: little files are put together, files that nothing needs any more are removed.
+"""Keeps a table of the lake quick and small: little files are put together, files that nothing needs any more are
+removed.
 
 Neither changes what the table says. What is needed is what the newest version consists of, and every change since the
 version that a sync has told its destination or that other models still read.
 """
+
 from __future__ import annotations
 
 import datetime as dt
@@ -31,14 +33,22 @@ LISTING, LISTERS = "spark.sql.sources.parallelPartitionDiscovery.parallelism", "
 
 @dataclass(frozen=True)
 class Kept:
-    """`before` and `after` hold the same rows; `removed` files are gone for good, None where none could be looked for."""
+    """`before` and `after` hold the same rows; `removed` files are gone for good, None where none could be looked
+    for."""
 
     before: int
     after: int
     removed: int | None
 
 
-def keep(spark: SparkSession, table: LakeTable, needed: int | None, *, keep_for: dt.timedelta = KEEP, many_files: int = MANY_FILES) -> Kept:
+def keep(
+    spark: SparkSession,
+    table: LakeTable,
+    needed: int | None,
+    *,
+    keep_for: dt.timedelta = KEEP,
+    many_files: int = MANY_FILES,
+) -> Kept:
     """Looks after one table. Changes after version `needed` stay readable; with None every change does."""
     before = table.version(spark)
     after = _optimize(spark, table, before, many_files)
@@ -67,17 +77,24 @@ def _vacuum(spark: SparkSession, table: LakeTable, needed: int | None, keep_for:
     newest = table.version(spark)
     if needed < newest:
         age = _age(spark, table, needed + 1)
-        if age is None:                         # its changes are gone already: the sync's next run is held and says so
+        if age is None:  # its changes are gone already: the sync's next run is held and says so
             return None
         keep_for = max(keep_for, age + MARGIN)
     hours = keep_for.total_seconds() / 3600
     wanted = {CHECK: str(keep_for >= KEEP).lower(), LOGGING: "false", LISTING: LISTERS}
-    usual = {name: str(spark.conf.get(name, default)) for name, default in ((CHECK, "true"), (LOGGING, "false"), (LISTING, LISTERS))}
+    usual = {
+        name: str(spark.conf.get(name, default))
+        for name, default in ((CHECK, "true"), (LOGGING, "false"), (LISTING, LISTERS))
+    }
     for name, value in wanted.items():
         spark.conf.set(name, value)
     try:
         # with nothing to remove it answers with the table's folder
-        files = spark.sql(f"VACUUM {table.sql} RETAIN {hours:.3f} HOURS DRY RUN").filter("path LIKE '%.parquet' OR path LIKE '%.bin'").count()
+        files = (
+            spark.sql(f"VACUUM {table.sql} RETAIN {hours:.3f} HOURS DRY RUN")
+            .filter("path LIKE '%.parquet' OR path LIKE '%.bin'")
+            .count()
+        )
         if files:
             spark.sql(f"VACUUM {table.sql} RETAIN {hours:.3f} HOURS")
     finally:
@@ -88,6 +105,10 @@ def _vacuum(spark: SparkSession, table: LakeTable, needed: int | None, keep_for:
 
 def _age(spark: SparkSession, table: LakeTable, version: int) -> dt.timedelta | None:
     """How long ago a version was committed; None where the log no longer knows it."""
-    rows: list[Any] = spark.sql(f"DESCRIBE HISTORY {table.sql}").filter(f"version = {version}").selectExpr(
-        "unix_micros(current_timestamp()) - unix_micros(CAST(timestamp AS TIMESTAMP_LTZ)) AS micros").collect()
+    rows: list[Any] = (
+        spark.sql(f"DESCRIBE HISTORY {table.sql}")
+        .filter(f"version = {version}")
+        .selectExpr("unix_micros(current_timestamp()) - unix_micros(CAST(timestamp AS TIMESTAMP_LTZ)) AS micros")
+        .collect()
+    )
     return dt.timedelta(microseconds=int(rows[0]["micros"])) if rows else None

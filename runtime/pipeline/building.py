@@ -1,4 +1,5 @@
 """One model built and staged in a builder's thread: all that touches Spark, and nothing that touches the database."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -40,7 +41,7 @@ class Result:
     rows: int = 0
     error: str | None = None
     version: int | None = None
-    own_from: int | None = None                 # changes of later versions are this run's own
+    own_from: int | None = None  # changes of later versions are this run's own
     fingerprint: str = ""
     columns: tuple[Column, ...] = ()
     sql: str = ""
@@ -60,8 +61,8 @@ class SyncWork:
     confirmed_deletes: int | None = None
     full: bool = False
     baseline: bool = False
-    forgo: bool = False                         # the changes since the mark are gone and a person said to go on without them
-    fresh: bool = False                         # its kind or key changed and a person said --full or --baseline: the table starts anew
+    forgo: bool = False  # the changes since the mark are gone and a person said to go on without them
+    fresh: bool = False  # its kind or key changed and a person said --full or --baseline: the table starts anew
 
 
 class Lake(Protocol):
@@ -78,7 +79,8 @@ class Lake(Protocol):
 
 @dataclass(frozen=True)
 class Building:
-    """What a builder needs to know of one model. `inputs` are the results of the models that it reads, `same` its own if it cannot have changed."""
+    """What a builder needs to know of one model. `inputs` are the results of the models that it reads, `same` its own
+    if it cannot have changed."""
 
     project: Project
     lake: Lake
@@ -108,19 +110,45 @@ class Building:
 
         model, work, known, translated = self.model, self.work, self.known, self.project.translated[self.model.name]
         frame, columns = self._frame(spark)
-        if known and columns != known.columns and [c.name for c in columns] == [c.name for c in known.columns] and frame.isEmpty():
+        if (
+            known
+            and columns != known.columns
+            and [c.name for c in columns] == [c.name for c in known.columns]
+            and frame.isEmpty()
+        ):
             # a file without rows tells no types: what was delivered keeps its own, so that its deletes carry its values
             columns = known.columns
             frame = empty(spark, columns)
         frame = stored(frame, columns)
         self.lake.writable(model, spark)
         table = LakeTable(self.lake.table_url(model.name))
-        options = kinds.BuildOptions(confirmed_deletes=work.confirmed_deletes if work else None, full=bool(work and work.fresh))
-        built = kinds.build_model(spark, model, table, frame, columns=columns, ordered=translated.ordered, run_id=work.run_id if work else 0,
-                            options=options, delivered_rows=work.delivered_rows if work else 0)
+        options = kinds.BuildOptions(
+            confirmed_deletes=work.confirmed_deletes if work else None, full=bool(work and work.fresh)
+        )
+        built = kinds.build_model(
+            spark,
+            model,
+            table,
+            frame,
+            columns=columns,
+            ordered=translated.ordered,
+            run_id=work.run_id if work else 0,
+            options=options,
+            delivered_rows=work.delivered_rows if work else 0,
+        )
         own_from = built.version if built.action == "unchanged" else built.previous_version
-        return Result(model, built.action, built.rows, version=built.version, own_from=own_from, fingerprint=self.fingerprint, columns=columns,
-                      sql=translated.spark_sql, inputs=tuple(self.inputs), built=built)
+        return Result(
+            model,
+            built.action,
+            built.rows,
+            version=built.version,
+            own_from=own_from,
+            fingerprint=self.fingerprint,
+            columns=columns,
+            sql=translated.spark_sql,
+            inputs=tuple(self.inputs),
+            built=built,
+        )
 
     def _frame(self, spark: SparkSession) -> tuple[DataFrame, tuple[Column, ...]]:
         """The model's result, not yet computed: its inputs and files stand as temporary views of the session."""
@@ -141,7 +169,8 @@ class Building:
         return frame, translated.columns or columns_of(frame.schema)
 
     def _stage(self, builder: Builder, work: SyncWork, result: Result) -> Staged | None:
-        """The chunks of what changed since the mark; None when the table stands at the mark and nothing else is asked."""
+        """The chunks of what changed since the mark; None when the table stands at the mark and nothing else is
+        asked."""
         from runtime.lake.table import LakeTable
         from runtime.staging.stage import StageRequest, needs_stage, stage
 
@@ -151,14 +180,24 @@ class Building:
             return None
         table = LakeTable(self.lake.table_url(result.model.name))
         request = StageRequest(
-            model=result.model, table=table, mark=mark, version=result.version, own_from=result.own_from if result.own_from is not None else -1,
-            waiting=work.waiting, out_url=work.out_url, full=work.full, forgo=work.forgo, columns=result.columns,
-            made=result.built.feed if result.built else None)
+            model=result.model,
+            table=table,
+            mark=mark,
+            version=result.version,
+            own_from=result.own_from if result.own_from is not None else -1,
+            waiting=work.waiting,
+            out_url=work.out_url,
+            full=work.full,
+            forgo=work.forgo,
+            columns=result.columns,
+            made=result.built.feed if result.built else None,
+        )
         return stage(builder.spark, request)
 
 
 def held_without_history(result: Result, error: HistoryGone) -> HeldError:
-    """What changed since the mark cannot be known; the table stays built and the mark where it is until a person decides."""
+    """What changed since the mark cannot be known; the table stays built and the mark where it is until a person
+    decides."""
     held, built = HeldError(str(error)), result.built
     held.gone = True
     held.source, held.invalid = (built.source, built.invalid_rows) if built else (result.rows, 0)
@@ -170,9 +209,18 @@ def stored(frame: DataFrame, columns: tuple[Column, ...]) -> DataFrame:
     """The frame as Delta can hold it: it has no type for a time of day, which therefore lies there as text."""
     if not any(c.duckdb_type == "TIME" for c in columns):
         return frame
-    return frame.selectExpr(*[f"CAST({quoted(c.name)} AS STRING) AS {quoted(c.name)}" if c.duckdb_type == "TIME" else quoted(c.name) for c in columns])
+    return frame.selectExpr(
+        *[
+            f"CAST({quoted(c.name)} AS STRING) AS {quoted(c.name)}" if c.duckdb_type == "TIME" else quoted(c.name)
+            for c in columns
+        ]
+    )
 
 
 def read_back(column: Column) -> str:
     """A stored column as the model that reads it sees it."""
-    return f"CAST({quoted(column.name)} AS {column.spark_type}) AS {quoted(column.name)}" if column.duckdb_type == "TIME" else quoted(column.name)
+    return (
+        f"CAST({quoted(column.name)} AS {column.spark_type}) AS {quoted(column.name)}"
+        if column.duckdb_type == "TIME"
+        else quoted(column.name)
+    )

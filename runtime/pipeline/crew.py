@@ -1,4 +1,6 @@
-"""Threads that build models side by side, each with a Spark session of its own: settings, temporary views and the run's id in commits are a session's."""
+"""Threads that build models side by side, each with a Spark session of its own: settings, temporary views and the run's
+id in commits are a session's."""
+
 from __future__ import annotations
 
 import queue
@@ -61,7 +63,7 @@ class Builder:
             if self._spark is not None:
                 spark.name_jobs(self._spark, self._crew.busy.get(self._name))
             return Said(self._name, value=act(self))
-        except BaseException as error:          # raised where it is heard
+        except BaseException as error:  # raised where it is heard
             return Said(self._name, error=error)
 
     def end_jobs(self, group: str) -> bool:
@@ -72,14 +74,16 @@ class Builder:
 
 
 class Crew:
-    """At most so many pieces of work at once, named by their starter. Its methods are for one thread, but for `end_jobs`.
+    """At most so many pieces of work at once, named by their starter. Its methods are for one thread, but for
+    `end_jobs`.
 
-    Leaving the block while work goes on ends its Spark jobs again and again, and leaves behind what does not end even so.
+    Leaving the block while work goes on ends its Spark jobs again and again, and leaves behind what does not end even
+    so.
     """
 
     def __init__(self, most: int, session: Callable[[], SparkSession]) -> None:
         self.most, self.session = most, session
-        self.busy: dict[str, str] = {}          # the Spark job group of each piece of work
+        self.busy: dict[str, str] = {}  # the Spark job group of each piece of work
         self.tasks: queue.SimpleQueue[tuple[str, Callable[[Builder], Any]] | None] = queue.SimpleQueue()
         self.heard: queue.SimpleQueue[Said] = queue.SimpleQueue()
         self._crew: list[tuple[Builder, threading.Thread]] = []
@@ -93,7 +97,9 @@ class Crew:
         self.busy[name] = group
         if len(self._crew) < len(self.busy):
             builder = Builder(self, len(self._crew))
-            self._crew.append((builder, threading.Thread(target=builder.work, name=f"builder-{len(self._crew)}", daemon=True)))
+            self._crew.append(
+                (builder, threading.Thread(target=builder.work, name=f"builder-{len(self._crew)}", daemon=True))
+            )
             self._crew[-1][1].start()
         self.tasks.put((name, act))
 
@@ -105,7 +111,8 @@ class Crew:
         return said
 
     def end_jobs(self, name: str) -> None:
-        """Ends the Spark jobs of that piece of work, from any thread. It may start others: call it again until the work has ended."""
+        """Ends the Spark jobs of that piece of work, from any thread. It may start others: call it again until the work
+        has ended."""
         group = self.busy.get(name)
         if group:
             any(builder.end_jobs(group) for builder, _ in self._crew)
@@ -113,7 +120,9 @@ class Crew:
     def __enter__(self) -> Crew:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         for _ in self._crew:
             self.tasks.put(None)
         if self.busy:

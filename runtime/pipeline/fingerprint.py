@@ -1,4 +1,5 @@
 """Decides without Spark whether a model's result can have changed: a fingerprint of everything that it depends on."""
+
 from __future__ import annotations
 
 import hashlib
@@ -21,12 +22,25 @@ ENGINE = 1
 def fingerprint(model: Model, translated: Translated, inputs: Mapping[str, int | None]) -> str:
     """SHA-256 of text, engine, settings, versions of the input tables and state of the source files.
 
-    Empty when something has no fingerprint (a file written a moment ago, a connection's table, now(), random()): the model is then always built.
+    Empty when something has no fingerprint (a file written a moment ago, a connection's table, now(), random()): the
+    model is then always built.
     """
     files = [sources.fingerprint(f) for f in translated.files]
-    outside = set(translated.tables) - set(inputs)     # of connections: nobody says whether they changed
+    outside = set(translated.tables) - set(inputs)  # of connections: nobody says whether they changed
     if translated.volatile or outside or None in files or None in inputs.values():
         return ""
-    said = [ENGINE, _version("pyspark"), _version("delta-spark"), _version("duckdb"), _version("sqlglot"), model.sql, model.kind, model.key, model.dialect,
-            model.on_missing, sorted(inputs.items()), files]
+    said = [
+        ENGINE,
+        _version("pyspark"),
+        _version("delta-spark"),
+        _version("duckdb"),
+        _version("sqlglot"),
+        model.sql,
+        model.kind,
+        model.key,
+        model.dialect,
+        model.on_missing,
+        sorted(inputs.items()),
+        files,
+    ]
     return hashlib.sha256(orjson.dumps(said)).hexdigest()

@@ -3,9 +3,11 @@
     SQL model -> plan (can it have changed?) -> build (one commit to its Delta table, only if something changed)
               -> stage (the change feed since the mark becomes chunk files; the mark moves in one transaction)
 
-Models that do not read one another are built side by side, in threads (`runtime.pipeline.crew`) that do one model each (`runtime.pipeline.building`).
-The walk itself is one thread, and it alone writes to `Ledger`, the memory of all this: `ondatra_web.runs.ledger` keeps it in the database.
+Models that do not read one another are built side by side, in threads (`runtime.pipeline.crew`) that do one model each
+(`runtime.pipeline.building`). The walk itself is one thread, and it alone writes to `Ledger`, the memory of all this:
+`ondatra_web.runs.ledger` keeps it in the database.
 """
+
 from __future__ import annotations
 
 import logging
@@ -32,23 +34,30 @@ __all__ = ["Ledger", "Line", "Remembered", "Result", "SyncWork"]
 
 log = logging.getLogger("ondatra.pipeline")
 #: Values within messages of Spark and DuckDB.
-VALUE = re.compile(r"(convert string to \w+: |invalid or unsupported [A-Z ]+: |spelt |[Vv]alue (?=')|convert string (?=[\"'])|to numerical: )"
-                   r"('.*?'(?= )|\".*?\"(?=[ ;]|$)|.*?(?= is not supported|$))", re.S)
+VALUE = re.compile(
+    r"(convert string to \w+: |invalid or unsupported [A-Z ]+: |spelt |[Vv]alue (?=')|convert string (?=[\"'])|to "
+    r"numerical: )"
+    r"('.*?'(?= )|\".*?\"(?=[ ;]|$)|.*?(?= is not supported|$))",
+    re.S,
+)
 
 
 class Ledger(Lake, Protocol):
-    """The memory of the line. Only `cancelled` and the methods of `Lake` are called from other threads than the walk's."""
+    """The memory of the line. Only `cancelled` and the methods of `Lake` are called from other threads than the
+    walk's."""
 
     def remembered(self, model: str) -> Remembered | None: ...
     def claim(self, model: Model) -> bool:
-        """Whether the table of a model without a sink is ours to write, until it is remembered; `remembered` is fresh then."""
+        """Whether the table of a model without a sink is ours to write, until it is remembered; `remembered` is fresh
+        then."""
         ...
 
     def remember(self, result: Result) -> None:
         """Of a model without a sink, after its commit."""
 
     def idle(self, model: Model, known: Remembered) -> bool:
-        """Whether a sync whose table stays as it is has nothing to do: nothing waits, no run works, nobody asked for more."""
+        """Whether a sync whose table stays as it is has nothing to do: nothing waits, no run works, nobody asked for
+        more."""
         ...
 
     def rested(self, results: Sequence[Result]) -> None:
@@ -77,22 +86,25 @@ class Line:
 
     project: Project
     ledger: Ledger
-    session: Callable[[], SparkSession]         # a new one each time, at the first need: a run with nothing to do needs none
+    session: Callable[[], SparkSession]  # a new one each time, at the first need: a run with nothing to do needs none
     rebuild: bool = False
     builds: int = 1
-    results: dict[str, Result] = field(default_factory=dict)        # in the line's order once the walk is over
+    results: dict[str, Result] = field(default_factory=dict)  # in the line's order once the walk is over
     _idle: list[Result] = field(default_factory=list)
     _begun: dict[str, tuple[Model, SyncWork | None]] = field(default_factory=dict)
 
     def run(self) -> dict[str, Result]:
         """Every model of the project, inputs first. A model that fails skips what reads it and nothing else."""
         left = list(self.project.order)
-        with Crew(self.builds, self.session) as self._crew, watching(lambda: bool(self._begun), self._end_cancelled, ends=self.ledger.thread_ends):
+        with (
+            Crew(self.builds, self.session) as self._crew,
+            watching(lambda: bool(self._begun), self._end_cancelled, ends=self.ledger.thread_ends),
+        ):
             while left or self._begun:
                 left = self._advance(left)
                 if self._begun:
                     self._hear(self._crew.wait())
-                elif left:                      # another process writes what is to be built next
+                elif left:  # another process writes what is to be built next
                     time.sleep(LOOK_EVERY)
         self.results = {name: self.results[name] for name in self.project.order}
         self.ledger.rested(sorted(self._idle, key=lambda r: self.project.order.index(r.model.name)))
@@ -104,7 +116,9 @@ class Line:
         for at, name in enumerate(left):
             if not self._crew.has_room:
                 return [*waits, *left[at:]]
-            if not all(i in self.results for i in self.project.inputs[name]) or not self._begin(self.project.models[name]):
+            if not all(i in self.results for i in self.project.inputs[name]) or not self._begin(
+                self.project.models[name]
+            ):
                 waits.append(name)
         return waits
 
@@ -112,7 +126,9 @@ class Line:
         """False where the model has to wait until another process has written its table."""
         broken = [i for i in self.project.inputs[model.name] if self.results[i].action in ("failed", "skipped")]
         if broken:
-            self.results[model.name] = Result(model, "skipped", error=f"its input {broken[0]} {self.results[broken[0]].action}")
+            self.results[model.name] = Result(
+                model, "skipped", error=f"its input {broken[0]} {self.results[broken[0]].action}"
+            )
             self.ledger.remember(self.results[model.name])
         elif model.sink and (same := self._same(model)) and self.ledger.idle(model, same[0]):
             self.results[model.name] = same[1]
@@ -128,40 +144,63 @@ class Line:
         return True
 
     def _same(self, model: Model, print_: str | None = None) -> tuple[Remembered, Result] | None:
-        """What is known of a model whose result cannot have changed; `print_` is its fingerprint, where that is known."""
+        """What is known of a model whose result cannot have changed; `print_` is its fingerprint, where that is
+        known."""
         known, print_ = self.ledger.remembered(model.name), self._print(model) if print_ is None else print_
         if self.rebuild or known is None or known.version is None or not print_ or known.fingerprint != print_:
             return None
-        return known, Result(model, "unchanged", known.rows, version=known.version, own_from=known.version, fingerprint=print_, columns=known.columns,
-                             sql=self.project.translated[model.name].spark_sql, inputs=self.project.inputs[model.name])
+        return known, Result(
+            model,
+            "unchanged",
+            known.rows,
+            version=known.version,
+            own_from=known.version,
+            fingerprint=print_,
+            columns=known.columns,
+            sql=self.project.translated[model.name].spark_sql,
+            inputs=self.project.inputs[model.name],
+        )
 
     def _print(self, model: Model) -> str:
-        return fingerprint.fingerprint(model, self.project.translated[model.name], {i: self.results[i].version for i in self.project.inputs[model.name]})
+        return fingerprint.fingerprint(
+            model,
+            self.project.translated[model.name],
+            {i: self.results[i].version for i in self.project.inputs[model.name]},
+        )
 
     def _sync(self, model: Model) -> None:
         work = self.ledger.begin(model)
         if work is not None:
             self._start(model, work)
             return
-        known = self.ledger.remembered(model.name)      # not ours to write; readers see the table as it is
+        known = self.ledger.remembered(model.name)  # not ours to write; readers see the table as it is
         if known is None or known.version is None:
             self.results[model.name] = Result(model, "skipped", error="another run of this sync is working")
         else:
-            self.results[model.name] = Result(model, "unchanged", known.rows, version=known.version, columns=known.columns)
+            self.results[model.name] = Result(
+                model, "unchanged", known.rows, version=known.version, columns=known.columns
+            )
 
     def _start(self, model: Model, work: SyncWork | None) -> None:
         """Hands the model to a builder, unless there is nothing to build or to stage."""
         try:
             asked = work and (work.confirmed_deletes is not None or work.fresh)
-            print_ = self._print(model)         # before the files are read
+            print_ = self._print(model)  # before the files are read
             same = None if asked else self._same(model, print_)
             if work:
                 self.ledger.step(work, "build")
             for name in (model.name, *self.project.inputs[model.name]):
-                self.ledger.table_url(name)     # known from here on without the database
+                self.ledger.table_url(name)  # known from here on without the database
             building = Building(
-                self.project, self.ledger, model, work, self.ledger.remembered(model.name), print_,
-                {i: self.results[i] for i in self.project.inputs[model.name]}, same[1] if same else None)
+                self.project,
+                self.ledger,
+                model,
+                work,
+                self.ledger.remembered(model.name),
+                print_,
+                {i: self.results[i] for i in self.project.inputs[model.name]},
+                same[1] if same else None,
+            )
         except Exception as error:
             self._failed(model, work, error)
             return
@@ -169,7 +208,9 @@ class Line:
             self._ended(model, None, same[1], None)
             return
         self._begun[model.name] = model, work
-        self._crew.start(model.name, f"ondatra-run-{work.run_id}" if work else f"ondatra-{id(self)}-{model.name}", building.make)
+        self._crew.start(
+            model.name, f"ondatra-run-{work.run_id}" if work else f"ondatra-{id(self)}-{model.name}", building.make
+        )
 
     def _hear(self, said: Said) -> None:
         model, work = self._begun[said.name]
@@ -219,13 +260,13 @@ class Line:
             for name, (_, work) in list(self._begun.items()):
                 if work and self.ledger.cancelled(work):
                     self._crew.end_jobs(name)
-        except Exception as error:              # a database that is away for a moment must not end the watch
+        except Exception as error:  # a database that is away for a moment must not end the watch
             log.warning("whether runs were cancelled is asked again: %s", error)
             self.ledger.thread_ends()
 
     def _reason(self, model: Model, error: Exception) -> str:
         text = str(error) if isinstance(error, BuildError) else said_by_spark(error)
-        if model.masks:                         # a value that could not be converted may be one that nobody is to see
+        if model.masks:  # a value that could not be converted may be one that nobody is to see
             text = VALUE.sub(r"\1***", text)
         for connection in self.project.connections.values():
             text = connection.scrub(text)

@@ -1,4 +1,5 @@
 """A project folder, checked whole: every problem of every file at once, before anything starts."""
+
 from __future__ import annotations
 
 import difflib
@@ -15,7 +16,16 @@ from runtime.project import dag, directives
 from runtime.push.function import check_push
 from runtime.sources import connections
 from runtime.sources.connections import Connection
-from runtime.sql import SqlProblems, TableRef, Translated, read_ahead, references, remembering, translate, translate_ahead
+from runtime.sql import (
+    SqlProblems,
+    TableRef,
+    Translated,
+    read_ahead,
+    references,
+    remembering,
+    translate,
+    translate_ahead,
+)
 
 RESERVED = ("__ondatra_", "_content_hash")
 #: The type itself, also within lists and structs; not a field that has this name.
@@ -30,7 +40,9 @@ class Analyse(Protocol):
 
     deep: bool
 
-    def columns(self, name: str, translated: Translated, known: Mapping[str, tuple[Column, ...]]) -> tuple[Column, ...] | None:
+    def columns(
+        self, name: str, translated: Translated, known: Mapping[str, tuple[Column, ...]]
+    ) -> tuple[Column, ...] | None:
         """The columns of a model; None when they cannot be known now. SqlProblems if Spark refuses the SQL."""
 
     def outside(self, connection: Connection, name: str) -> tuple[Column, ...]:
@@ -39,7 +51,8 @@ class Analyse(Protocol):
 
 @dataclass(frozen=True)
 class Project:
-    """A project without problems. `order` has inputs before what reads them; without Spark some models have no translation yet."""
+    """A project without problems. `order` has inputs before what reads them; without Spark some models have no
+    translation yet."""
 
     folder: Path
     models: dict[str, Model]
@@ -63,16 +76,26 @@ class _Check:
     translated: dict[str, Translated] = field(default_factory=dict)
     columns: dict[str, tuple[Column, ...]] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
-    sent: set[str] = field(default_factory=set)         # models whose rows reach a destination, if only through others
+    sent: set[str] = field(default_factory=set)  # models whose rows reach a destination, if only through others
     settings: connections.Settings = field(default_factory=connections.Settings)
-    outside: dict[str, list[TableRef]] = field(default_factory=dict)        # of each model: the tables of connections that it reads
+    outside: dict[str, list[TableRef]] = field(
+        default_factory=dict
+    )  # of each model: the tables of connections that it reads
 
     def wrong(self, model: Model, line: int, message: str) -> None:
         self.problems.append(Problem(model.file, line, message))
 
 
-def load_project(folder: Path, *, secrets: Secrets, allow_paths: Sequence[Path] = (), names: Sequence[str] = (), analyse: Analyse | None = None) -> Project:
-    """The project, or with `names` these models and what they need. Raises ProjectError with all problems, ConfigError."""
+def load_project(
+    folder: Path,
+    *,
+    secrets: Secrets,
+    allow_paths: Sequence[Path] = (),
+    names: Sequence[str] = (),
+    analyse: Analyse | None = None,
+) -> Project:
+    """The project, or with `names` these models and what they need. Raises ProjectError with all problems,
+    ConfigError."""
     project, problems = check_project(folder, secrets=secrets, allow_paths=allow_paths, names=names, analyse=analyse)
     if problems:
         raise ProjectError(problems)
@@ -80,9 +103,16 @@ def load_project(folder: Path, *, secrets: Secrets, allow_paths: Sequence[Path] 
 
 
 @remembering()
-def check_project(folder: Path, *, secrets: Secrets, allow_paths: Sequence[Path] = (), names: Sequence[str] = (),
-                  analyse: Analyse | None = None) -> tuple[Project, list[Problem]]:
-    """Everything that can be known before a run; the project is of use only without problems. Raises ConfigError for a folder or a name that does not exist."""
+def check_project(
+    folder: Path,
+    *,
+    secrets: Secrets,
+    allow_paths: Sequence[Path] = (),
+    names: Sequence[str] = (),
+    analyse: Analyse | None = None,
+) -> tuple[Project, list[Problem]]:
+    """Everything that can be known before a run; the project is of use only without problems. Raises ConfigError for a
+    folder or a name that does not exist."""
     check = _Check(folder, secrets, allow_paths, analyse)
     _read_models(check)
     wanted = _wanted(check, names)
@@ -99,15 +129,25 @@ def check_project(folder: Path, *, secrets: Secrets, allow_paths: Sequence[Path]
         _check_level(check, [check.models[name] for name in names_of_level])
     for name in sorted(needed):
         _check_sink(check, check.models[name])
-    files = {check.models[n].file for n in needed} | {f"lib/{s.function}.star" for n in needed if (s := check.models[n].sink)}
+    files = {check.models[n].file for n in needed} | {
+        f"lib/{s.function}.star" for n in needed if (s := check.models[n].sink)
+    }
     problems = sorted({p for p in check.problems if not names or p.file in files or p.file == "ondatra.toml"})
     warnings = tuple(sorted(set(check.warnings)))
     kept = [n for n in order if n in needed]
-    return Project(folder, {n: check.models[n] for n in kept}, tuple(kept), {n: check.translated[n] for n in kept if n in check.translated},
-                   {n: check.inputs[n] for n in kept}, warnings, check.settings.connections), problems
+    return Project(
+        folder,
+        {n: check.models[n] for n in kept},
+        tuple(kept),
+        {n: check.translated[n] for n in kept if n in check.translated},
+        {n: check.inputs[n] for n in kept},
+        warnings,
+        check.settings.connections,
+    ), problems
 
 
 # models
+
 
 def _read_models(check: _Check) -> None:
     folder = check.folder / "models"
@@ -118,8 +158,10 @@ def _read_models(check: _Check) -> None:
             check.problems.append(Problem(path.relative_to(check.folder).as_posix(), 1, told))
     if not paths and not check.problems:
         has_python = any(check.folder.glob("*.py")) or any(folder.glob("**/*.py"))
-        raise ConfigError(f"there is no model in {folder}: create models/<folder>/<name>.sql with one SELECT"
-                          + (" (models are SQL; Python files are not read)" if has_python else ""))
+        raise ConfigError(
+            f"there is no model in {folder}: create models/<folder>/<name>.sql with one SELECT"
+            + (" (models are SQL; Python files are not read)" if has_python else "")
+        )
     check.settings, wrong = connections.read(check.folder, check.secrets)
     check.problems += wrong
     dialect = check.settings.dialect
@@ -143,7 +185,7 @@ def _wanted(check: _Check, names: Sequence[str]) -> list[str]:
         full = name.lower() if "." in name else f"main.{name.lower()}"
         renamed = [m.name for m in check.models.values() if m.renamed_from == full]
         if full not in check.models and len(renamed) == 1:
-            (full,) = renamed                   # a run that was queued before its file was renamed
+            (full,) = renamed  # a run that was queued before its file was renamed
         if full not in check.models:
             raise ConfigError(f"there is no model {name}{_near(full, check.models)}")
         wanted.append(full)
@@ -158,10 +200,18 @@ def _check_renames(check: _Check) -> None:
         if old is None:
             continue
         if old in check.models:
-            check.wrong(model, model.line("renamed_from"), f"@renamed_from names {old}, which still is a model ({check.models[old].file}): "
-                        "delete that file, or remove this line")
+            check.wrong(
+                model,
+                model.line("renamed_from"),
+                f"@renamed_from names {old}, which still is a model ({check.models[old].file}): "
+                "delete that file, or remove this line",
+            )
         elif old in heirs:
-            check.wrong(model, model.line("renamed_from"), f"@renamed_from names {old}, and so does {heirs[old].file}: only one of them can go on as it")
+            check.wrong(
+                model,
+                model.line("renamed_from"),
+                f"@renamed_from names {old}, and so does {heirs[old].file}: only one of them can go on as it",
+            )
         heirs.setdefault(old, model)
 
 
@@ -188,7 +238,9 @@ def _find_inputs(check: _Check) -> None:
             elif ref.name.count(".") == 2 and ref.name.split(".")[0] in check.settings.connections:
                 check.outside.setdefault(name, []).append(ref)
             else:
-                check.wrong(model, model.sql_line + ref.line - 1, f"there is no table {ref.name}{_elsewhere(check, ref.name)}")
+                check.wrong(
+                    model, model.sql_line + ref.line - 1, f"there is no table {ref.name}{_elsewhere(check, ref.name)}"
+                )
                 check.broken.add(name)
         check.inputs[name] = tuple(found)
 
@@ -197,35 +249,51 @@ def _elsewhere(check: _Check, name: str) -> str:
     if name.count(".") < 2:
         return _near(name, check.models)
     known = ", ".join(sorted(check.settings.connections)) or "none"
-    return f": {name} is connection.schema.table, and ondatra.toml declares no connection {name.split('.')[0]}; there are: {known}"
+    return (
+        f": {name} is connection.schema.table, and ondatra.toml declares no connection {name.split('.')[0]}; there "
+        f"are: {known}"
+    )
 
 
 def _sql_problems(check: _Check, model: Model, error: SqlProblems) -> None:
     check.broken.add(model.name)
     for line, message in error.problems:
-        check.wrong(model, model.sql_line + line - 1, " ".join(message.split("\n")))     # DuckDB's hints stand on lines of their own
+        check.wrong(
+            model, model.sql_line + line - 1, " ".join(message.split("\n"))
+        )  # DuckDB's hints stand on lines of their own
 
 
 # SQL and columns
+
 
 def _check_level(check: _Check, models: Sequence[Model]) -> None:
     """Checks models of which none reads another."""
     ready = []
     for model in models:
         inputs = check.inputs[model.name]
-        if not _find_outside(check, model) or model.name in check.broken or any(i in check.broken or i not in check.columns for i in inputs):
+        if (
+            not _find_outside(check, model)
+            or model.name in check.broken
+            or any(i in check.broken or i not in check.columns for i in inputs)
+        ):
             check.broken.add(model.name)
         else:
             names = [*inputs, *(ref.name for ref in check.outside.get(model.name, ()))]
             ready.append((model, {name: check.columns[name] for name in names}))
-    translate_ahead([(model.sql, model.dialect, tables) for model, tables in ready], project_dir=check.folder, allow_paths=check.allow_paths)
+    translate_ahead(
+        [(model.sql, model.dialect, tables) for model, tables in ready],
+        project_dir=check.folder,
+        allow_paths=check.allow_paths,
+    )
     for model, tables in ready:
         _check_sql(check, model, tables)
 
 
 def _check_sql(check: _Check, model: Model, tables: Mapping[str, tuple[Column, ...]]) -> None:
     try:
-        translated = translate(model.sql, dialect=model.dialect, tables=tables, project_dir=check.folder, allow_paths=check.allow_paths)
+        translated = translate(
+            model.sql, dialect=model.dialect, tables=tables, project_dir=check.folder, allow_paths=check.allow_paths
+        )
         check.translated[model.name] = translated
         columns = translated.columns
         if check.analyse is not None and (columns is None or check.analyse.deep):
@@ -235,7 +303,7 @@ def _check_sql(check: _Check, model: Model, tables: Mapping[str, tuple[Column, .
         _sql_problems(check, model, error)
         return
     if columns is None:
-        return                                  # Spark's dialect, and nobody to ask: what reads it is checked when it runs
+        return  # Spark's dialect, and nobody to ask: what reads it is checked when it runs
     check.columns[model.name] = _with_scd2(model, columns)
     _check_columns(check, model, columns)
     if model.name in check.sent:
@@ -248,7 +316,12 @@ def _find_outside(check: _Check, model: Model) -> bool:
     for ref in check.outside.get(model.name, ()):
         connection, line = check.settings.connections[ref.name.split(".")[0]], model.sql_line + ref.line - 1
         if connection.missing:
-            check.wrong(model, line, f"the connection {connection.name} needs {' and '.join(connection.missing)}: set it in {connection.source}")
+            check.wrong(
+                model,
+                line,
+                f"the connection {connection.name} needs {' and '.join(connection.missing)}: set it in "
+                f"{connection.source}",
+            )
         elif ref.name not in check.columns and check.analyse is not None:
             try:
                 check.columns[ref.name] = check.analyse.outside(connection, ref.name)
@@ -261,8 +334,12 @@ def _find_outside(check: _Check, model: Model) -> bool:
 def _with_scd2(model: Model, columns: tuple[Column, ...]) -> tuple[Column, ...]:
     if model.kind != "scd2":
         return columns
-    return (*columns, Column("valid_from_snapshot", "BIGINT", "BIGINT"), Column("valid_to_snapshot", "BIGINT", "BIGINT"),
-            Column("is_current", "BOOLEAN", "BOOLEAN"))
+    return (
+        *columns,
+        Column("valid_from_snapshot", "BIGINT", "BIGINT"),
+        Column("valid_to_snapshot", "BIGINT", "BIGINT"),
+        Column("is_current", "BOOLEAN", "BOOLEAN"),
+    )
 
 
 def _check_columns(check: _Check, model: Model, columns: Sequence[Column]) -> None:
@@ -270,25 +347,55 @@ def _check_columns(check: _Check, model: Model, columns: Sequence[Column]) -> No
     shown = ", ".join(c.name for c in columns)
     for directive, column in directives.columns_named(model):
         if column.lower() not in names:
-            check.wrong(model, model.line(directive), f"@{directive} names the column {column!r}, which the SELECT does not produce; it produces {shown}")
+            check.wrong(
+                model,
+                model.line(directive),
+                f"@{directive} names the column {column!r}, which the SELECT does not produce; it produces {shown}",
+            )
     for c in columns:
         if c.name.lower().startswith(RESERVED):
-            check.wrong(model, model.sql_line, f"the column {c.name} begins with a reserved name ({', '.join(RESERVED)}): rename it")
+            check.wrong(
+                model,
+                model.sql_line,
+                f"the column {c.name} begins with a reserved name ({', '.join(RESERVED)}): rename it",
+            )
         if model.kind == "scd2" and c.name.lower() in SCD2_COLUMNS:
-            check.wrong(model, model.sql_line, f"the column {c.name} is reserved for kind scd2, which adds it: rename it")
+            check.wrong(
+                model, model.sql_line, f"the column {c.name} is reserved for kind scd2, which adds it: rename it"
+            )
         if c.name.lower() == "_metadata" or "`" in c.name:
             what = "has a backtick in its name" if "`" in c.name else "has a name that Spark uses itself"
-            check.wrong(model, model.sql_line, f"the column {c.name} {what}, which Delta tables cannot take: give it another with AS")
+            check.wrong(
+                model,
+                model.sql_line,
+                f"the column {c.name} {what}, which Delta tables cannot take: give it another with AS",
+            )
         if INTERVAL.search(c.duckdb_type):
-            check.wrong(model, model.sql_line, f"the column {c.name} is an INTERVAL, which has no form at a destination: cast it, for example to VARCHAR")
+            check.wrong(
+                model,
+                model.sql_line,
+                f"the column {c.name} is an INTERVAL, which has no form at a destination: cast it, for example to "
+                f"VARCHAR",
+            )
     if len(names) < len(columns):
         twice = sorted({c.name for c in columns if sum(d.name.lower() == c.name.lower() for d in columns) > 1})
-        check.wrong(model, model.sql_line, f"the SELECT produces {', '.join(twice)} more than once: give each column a name of its own")
+        check.wrong(
+            model,
+            model.sql_line,
+            f"the SELECT produces {', '.join(twice)} more than once: give each column a name of its own",
+        )
     masked_keys = {k.lower() for k in model.key} & {m.column.lower() for m in model.masks if m.how != "hash"}
     for column in sorted(masked_keys):
-        check.wrong(model, model.line("mask"), f"@mask: the key column {column} can only be masked with hash, so that its records can be found")
-    check.models[model.name] = replace(model, key=tuple(names.get(k.lower(), k) for k in model.key),
-                                       identifier=model.identifier and names.get(model.identifier.lower(), model.identifier))
+        check.wrong(
+            model,
+            model.line("mask"),
+            f"@mask: the key column {column} can only be masked with hash, so that its records can be found",
+        )
+    check.models[model.name] = replace(
+        model,
+        key=tuple(names.get(k.lower(), k) for k in model.key),
+        identifier=model.identifier and names.get(model.identifier.lower(), model.identifier),
+    )
 
 
 def _unordered_limit(sql: str) -> int | None:
@@ -296,7 +403,7 @@ def _unordered_limit(sql: str) -> int | None:
     text = NO_CODE.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), sql)
     for limit in LIMIT.finditer(text):
         depth, before = 0, []
-        for c in reversed(text[:limit.start()]):
+        for c in reversed(text[: limit.start()]):
             depth += (c == ")") - (c == "(")
             if depth < 0:
                 break
@@ -309,10 +416,14 @@ def _unordered_limit(sql: str) -> int | None:
 
 def _warn(check: _Check, model: Model) -> None:
     if model.kind == "append" and not model.key:
-        check.warnings.append(Problem(model.file, model.line("kind"), "append without @unique_key: equal content is sent once per copy"))
+        check.warnings.append(
+            Problem(model.file, model.line("kind"), "append without @unique_key: equal content is sent once per copy")
+        )
     limit = _unordered_limit(model.sql)
     if limit is not None:
-        check.warnings.append(Problem(model.file, model.sql_line + limit, "LIMIT without ORDER BY: which rows are sent is not stable"))
+        check.warnings.append(
+            Problem(model.file, model.sql_line + limit, "LIMIT without ORDER BY: which rows are sent is not stable")
+        )
 
 
 def _check_sink(check: _Check, model: Model) -> None:
@@ -323,4 +434,6 @@ def _check_sink(check: _Check, model: Model) -> None:
         known = sorted(p.stem for p in (check.folder / "lib").glob("*.star"))
         check.wrong(model, line, f"@sink names {name}, but there is no lib/{name}.star{_near(name, known)}")
         return
-    check.problems += check_push(check.folder, name, kind=model.kind, sink_args=model.sink.args, secrets=check.secrets, at=(model.file, line))
+    check.problems += check_push(
+        check.folder, name, kind=model.kind, sink_args=model.sink.args, secrets=check.secrets, at=(model.file, line)
+    )

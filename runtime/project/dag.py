@@ -1,4 +1,5 @@
 """The order of models: inputs first."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -31,7 +32,7 @@ def order(inputs: Mapping[str, Iterable[str]]) -> tuple[list[str], list[list[str
                 stack.append((following, list(inputs[following])))
                 path.append(following)
             elif not done[following]:
-                cycles.append([*path[path.index(following):], following])
+                cycles.append([*path[path.index(following) :], following])
     return found, cycles
 
 

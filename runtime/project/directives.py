@@ -1,4 +1,5 @@
 """The header of a model file: `-- @directive: value` lines, then exactly one SELECT."""
+
 from __future__ import annotations
 
 import difflib
@@ -11,8 +12,24 @@ from runtime.errors import ConfigError, Problem
 from runtime.model import KINDS, Mask, MaxDeletes, Model, Sink
 from runtime.project import schedules
 
-NAMES = ("kind", "sink", "push", "unique_key", "group_key", "partitioned_by", "identifier", "on_missing", "max_deletes", "renamed_from", "mask", "schedule",
-         "retention", "description", "tags", "dialect")
+NAMES = (
+    "kind",
+    "sink",
+    "push",
+    "unique_key",
+    "group_key",
+    "partitioned_by",
+    "identifier",
+    "on_missing",
+    "max_deletes",
+    "renamed_from",
+    "mask",
+    "schedule",
+    "retention",
+    "description",
+    "tags",
+    "dialect",
+)
 LINE = re.compile(r"\s*--\s*@(\w+)\s*(:?)\s*(.*?)\s*$")
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 #: Which kinds a directive goes with; those not named go with all.
@@ -24,7 +41,8 @@ class Wrong(ValueError):
 
 
 def name_of(path: Path, project_dir: Path) -> tuple[str, str]:
-    """(`schema.name` in lower case, the file relative to the project). Raises Wrong for a name that is no identifier."""
+    """(`schema.name` in lower case, the file relative to the project). Raises Wrong for a name that is no
+    identifier."""
     relative = path.relative_to(project_dir)
     parts = relative.parts[1:-1]
     file = relative.as_posix()
@@ -33,7 +51,9 @@ def name_of(path: Path, project_dir: Path) -> tuple[str, str]:
     schema = parts[0] if parts else "main"
     for part in (schema, path.stem):
         if not IDENTIFIER.match(part):
-            raise Wrong(f"{part!r} is no name for a model: ASCII letters, digits and underscore, not starting with a digit")
+            raise Wrong(
+                f"{part!r} is no name for a model: ASCII letters, digits and underscore, not starting with a digit"
+            )
     return f"{schema}.{path.stem}".lower(), file
 
 
@@ -49,17 +69,27 @@ def parse_model(path: Path, project_dir: Path) -> tuple[Model | None, list[Probl
     except OSError as error:
         return None, [Problem(file, 1, f"cannot be read: {error.strerror}")]
     except UnicodeDecodeError as error:
-        line = error.object[:error.start].count(b"\n") + 1
-        return None, [Problem(file, line, f"is no UTF-8 text (byte {error.object[error.start]:#04x} on this line): save it as UTF-8")]
+        line = error.object[: error.start].count(b"\n") + 1
+        return None, [
+            Problem(
+                file, line, f"is no UTF-8 text (byte {error.object[error.start]:#04x} on this line): save it as UTF-8"
+            )
+        ]
     if "\0" in text:
-        return None, [Problem(file, text[:text.index("\0")].count("\n") + 1, "has a NUL character on this line: save it as UTF-8 text")]
+        return None, [
+            Problem(
+                file,
+                text[: text.index("\0")].count("\n") + 1,
+                "has a NUL character on this line: save it as UTF-8 text",
+            )
+        ]
     return _Header(name, file, path, text).model()
 
 
 class _Header:
     def __init__(self, name: str, file: str, path: Path, text: str) -> None:
         self.name, self.file, self.path = name, file, path
-        self.lines = re.split(r"\r\n|\r|\n", text)        # str.splitlines would also break texts at U+2028 and its like
+        self.lines = re.split(r"\r\n|\r|\n", text)  # str.splitlines would also break texts at U+2028 and its like
         self.problems: list[Problem] = []
         self.found: dict[str, str] = {}
         self.at: dict[str, int] = {}
@@ -76,11 +106,13 @@ class _Header:
         self._fits(values)
         if not sql.strip():
             return None, self.problems
-        return Model(name=self.name, file=self.file, path=self.path, sql=sql, sql_line=start + 1, lines=self.at, **values), self.problems
+        return Model(
+            name=self.name, file=self.file, path=self.path, sql=sql, sql_line=start + 1, lines=self.at, **values
+        ), self.problems
 
     def _read(self) -> int:
         """Collects the directives; the index of the first line of the body."""
-        start, quiet = None, False              # quiet: within /* … */ above the SELECT
+        start, quiet = None, False  # quiet: within /* … */ above the SELECT
         for number, line in enumerate(self.lines, 1):
             if start is None and (quiet or line.lstrip().startswith("/*")):
                 line, quiet = _uncommented(line, quiet)
@@ -95,9 +127,11 @@ class _Header:
         name, colon, value = match.groups()
         if name.lower() not in NAMES:
             if after and not colon:
-                return                          # a comment of the body that happens to begin with @
+                return  # a comment of the body that happens to begin with @
             near = difflib.get_close_matches(name.lower(), NAMES, 1)
-            self.wrong(number, f"@{name} is no directive{f'; did you mean @{near[0]}?' if near else ': ' + ', '.join(NAMES)}")
+            self.wrong(
+                number, f"@{name} is no directive{f'; did you mean @{near[0]}?' if near else ': ' + ', '.join(NAMES)}"
+            )
         elif after:
             self.wrong(number, f"@{name} stands after the SELECT: directives belong above it")
         elif not colon:
@@ -111,11 +145,22 @@ class _Header:
 
     def _values(self) -> dict[str, Any]:
         readers: dict[str, tuple[str, Callable[[str], Any]]] = {
-            "kind": ("kind", _kind), "sink": ("sink", _sink), "identifier": ("identifier", _one), "on_missing": ("on_missing", _choice("ignore", "delete")),
-            "max_deletes": ("max_deletes", _max_deletes), "renamed_from": ("renamed_from", _renamed), "mask": ("masks", _masks),
-            "schedule": ("schedule", _schedule), "retention": ("retention", _retention), "description": ("description", str),
-            "tags": ("tags", _tags), "dialect": ("dialect", _choice("duckdb", "spark")), "unique_key": ("unique_key", _columns),
-            "group_key": ("group_key", _columns), "partitioned_by": ("partitioned_by", _columns)}
+            "kind": ("kind", _kind),
+            "sink": ("sink", _sink),
+            "identifier": ("identifier", _one),
+            "on_missing": ("on_missing", _choice("ignore", "delete")),
+            "max_deletes": ("max_deletes", _max_deletes),
+            "renamed_from": ("renamed_from", _renamed),
+            "mask": ("masks", _masks),
+            "schedule": ("schedule", _schedule),
+            "retention": ("retention", _retention),
+            "description": ("description", str),
+            "tags": ("tags", _tags),
+            "dialect": ("dialect", _choice("duckdb", "spark")),
+            "unique_key": ("unique_key", _columns),
+            "group_key": ("group_key", _columns),
+            "partitioned_by": ("partitioned_by", _columns),
+        }
         values: dict[str, Any] = {}
         for name, text in self.found.items():
             field, read = readers[name]
@@ -130,14 +175,22 @@ class _Header:
         keys = {n: values.pop(n) for n in ("unique_key", "group_key", "partitioned_by") if n in values}
         kind = values.get("kind", "table")
         if "kind" in self.found and "kind" not in values:
-            return                              # an unknown kind says nothing of its key
+            return  # an unknown kind says nothing of its key
         for name, kinds in ONLY_FOR.items():
             if name in self.found and kind not in kinds:
                 self.wrong(self.at[name], f"@{name} goes with {', '.join(kinds)}, not with {kind}")
         if kind == "table" and "unique_key" in keys:
-            self.wrong(self.at["unique_key"], "@unique_key goes with merge, scd2, append, tracked and partition, not with table")
-        needs = {"merge": ("unique_key",), "scd2": ("unique_key",), "tracked": ("group_key", "unique_key"), "partition": ("partitioned_by", "unique_key"),
-                 "append": ("unique_key",)}.get(kind, ())
+            self.wrong(
+                self.at["unique_key"],
+                "@unique_key goes with merge, scd2, append, tracked and partition, not with table",
+            )
+        needs = {
+            "merge": ("unique_key",),
+            "scd2": ("unique_key",),
+            "tracked": ("group_key", "unique_key"),
+            "partition": ("partitioned_by", "unique_key"),
+            "append": ("unique_key",),
+        }.get(kind, ())
         given = [n for n in needs if n in keys]
         if len(given) > 1:
             self.wrong(self.at[given[1]], f"@{given[0]} and @{given[1]} say the same: give one of them")
@@ -159,7 +212,10 @@ def _uncommented(line: str, quiet: bool) -> tuple[str, bool]:
 
 def _kind(text: str) -> str:
     if text.lower() == "events":
-        raise Wrong("events are collected, not sent: this kind has no sink and is not supported; use append for rows that are only added")
+        raise Wrong(
+            "events are collected, not sent: this kind has no sink and is not supported; use append for rows that are "
+            "only added"
+        )
     if text.lower() not in KINDS:
         raise Wrong(f"{text!r} is no kind; there are {', '.join(KINDS)}")
     return text.lower()
@@ -210,6 +266,7 @@ def _choice(*allowed: str) -> Callable[[str], str]:
         if text.lower() not in allowed:
             raise Wrong(f"{' or '.join(allowed)} is expected; found {text!r}")
         return text.lower()
+
     return read
 
 

@@ -1,4 +1,5 @@
 """`@schedule`: cron text, or `every 15m`."""
+
 from __future__ import annotations
 
 import re
@@ -15,7 +16,8 @@ def check(text: str) -> None:
 
 
 def next_time(text: str, after: datetime) -> datetime:
-    """The first moment after `after`, in UTC. `every 15m` counts from midnight UTC, so that restarts do not shift it."""
+    """The first moment after `after`, in UTC. `every 15m` counts from midnight UTC, so that restarts do not shift
+    it."""
     every = re.fullmatch(r"every\s+(\d+)\s*([mhd])", text.strip(), re.I)
     if every and int(every[1]):
         seconds = int(every[1]) * UNITS[every[2].lower()]
@@ -23,7 +25,9 @@ def next_time(text: str, after: datetime) -> datetime:
     from croniter import CroniterError, croniter  # of the commands, most ask for no time
 
     if every or len(text.split()) != 5 or not croniter.is_valid(text):
-        raise ConfigError(f"cron text of five fields such as '0 6 * * *', or 'every 15m' (m, h, d) is expected; found {text!r}")
+        raise ConfigError(
+            f"cron text of five fields such as '0 6 * * *', or 'every 15m' (m, h, d) is expected; found {text!r}"
+        )
     try:
         found: datetime = croniter(text, after.astimezone(UTC)).get_next(datetime)
     except CroniterError:

@@ -2,6 +2,7 @@
 
 The dict is read from the text, not evaluated: so it is known before anything runs, and each problem has a line.
 """
+
 from __future__ import annotations
 
 import ast
@@ -39,8 +40,8 @@ class Auth:
 
     kind: Literal["bearer", "header", "param", "basic", "oauth2", "hmac"]
     secret: Text
-    name: str = ""                              # of the header or query parameter
-    user: Text = Text()                         # Basic's user, OAuth2's client id
+    name: str = ""  # of the header or query parameter
+    user: Text = Text()  # Basic's user, OAuth2's client id
     token_url: str = ""
     scope: str = ""
 
@@ -151,14 +152,21 @@ def _whole(least: int) -> Callable[[object, str], int]:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise _Wrong(f"must be a whole number from {least} on")
         return value
+
     return read
 
 
 def _seconds(*, zero: bool) -> Callable[[object, str], float]:
     def read(value: object, _: str) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not (0 <= value < 1e9) or (value == 0 and not zero):
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not (0 <= value < 1e9)
+            or (value == 0 and not zero)
+        ):
             raise _Wrong(f"must be a number of seconds {'from 0 on' if zero else 'above 0'}")
         return float(value)
+
     return read
 
 
@@ -175,11 +183,14 @@ def _one_of(*allowed: str) -> Callable[[object, str], str]:
         if value not in allowed:
             raise _Wrong(f"must be one of {', '.join(allowed)}")
         return str(value)
+
     return read
 
 
 def _headers(value: object, _: str) -> dict[str, str]:
-    if not isinstance(value, dict) or not all(isinstance(k, str) and k and isinstance(v, str) for k, v in value.items()):
+    if not isinstance(value, dict) or not all(
+        isinstance(k, str) and k and isinstance(v, str) for k, v in value.items()
+    ):
         raise _Wrong("must be a dict of text to text")
     if any("\n" in k + v or "\r" in k + v for k, v in value.items()):
         raise _Wrong("must not contain line breaks")
@@ -191,7 +202,10 @@ def _args(value: object, _: str) -> tuple[str, ...]:
         raise _Wrong("must be a list of parameter names")
     taken = [v for v in value if v in PUSH_PARAMETERS + POLL_PARAMETERS]
     if taken or len(set(value)) != len(value):
-        raise _Wrong(f"must be names of their own (each once, and none of {', '.join(dict.fromkeys(PUSH_PARAMETERS + POLL_PARAMETERS))})")
+        raise _Wrong(
+            f"must be names of their own (each once, and none of "
+            f"{', '.join(dict.fromkeys(PUSH_PARAMETERS + POLL_PARAMETERS))})"
+        )
     return tuple(value)
 
 
@@ -207,8 +221,10 @@ def _env(value: object, _: str = "") -> Text:
     raise _Wrong("must be {'env': 'NAME'}")
 
 
-AUTH_FORMS = ("{'env': K}, {'env': K, 'header': H}, {'env': K, 'param': P}, {'user': …, 'pass': …}, "
-              "{'oauth2': {'token_url': …, 'client_id': …, 'client_secret': …, 'scope': …}}, {'hmac': {'env': K, 'header': H}}")
+AUTH_FORMS = (
+    "{'env': K}, {'env': K, 'header': H}, {'env': K, 'param': P}, {'user': …, 'pass': …}, "
+    "{'oauth2': {'token_url': …, 'client_id': …, 'client_secret': …, 'scope': …}}, {'hmac': {'env': K, 'header': H}}"
+)
 
 
 def _auth(reader: _Reader, value: object, where: str) -> Auth | None:
@@ -218,21 +234,37 @@ def _auth(reader: _Reader, value: object, where: str) -> Auth | None:
         found = reader.dict(value, where, {"env": _text, "header": _text, "param": _text})
         if set(found) != keys:
             return None
-        kind: Literal["bearer", "header", "param"] = "header" if "header" in keys else "param" if "param" in keys else "bearer"
+        kind: Literal["bearer", "header", "param"] = (
+            "header" if "header" in keys else "param" if "param" in keys else "bearer"
+        )
         return Auth(kind, Text(env=found["env"]), found.get("header") or found.get("param") or "")
     if keys == {"user", "pass"}:
         found = reader.dict(value, where, {"user": _secret, "pass": _secret})
         return Auth("basic", found["pass"], user=found["user"]) if set(found) == keys else None
     if keys == {"oauth2"}:
         inner = given["oauth2"]
-        found = reader.dict(inner, f"{where}.oauth2", {"token_url": _url, "client_id": _secret, "client_secret": _secret, "scope": _text})
+        found = reader.dict(
+            inner,
+            f"{where}.oauth2",
+            {"token_url": _url, "client_id": _secret, "client_secret": _secret, "scope": _text},
+        )
         if not reader.required(inner, found, f"{where}.oauth2", "token_url", "client_id", "client_secret"):
             return None
-        return Auth("oauth2", found["client_secret"], user=found["client_id"], token_url=found["token_url"], scope=found.get("scope", ""))
+        return Auth(
+            "oauth2",
+            found["client_secret"],
+            user=found["client_id"],
+            token_url=found["token_url"],
+            scope=found.get("scope", ""),
+        )
     if keys == {"hmac"}:
         inner = given["hmac"]
         found = reader.dict(inner, f"{where}.hmac", {"env": _text, "header": _text})
-        return Auth("hmac", Text(env=found["env"]), found["header"]) if reader.required(inner, found, f"{where}.hmac", "env", "header") else None
+        return (
+            Auth("hmac", Text(env=found["env"]), found["header"])
+            if reader.required(inner, found, f"{where}.hmac", "env", "header")
+            else None
+        )
     raise _Wrong(f"must be one of {AUTH_FORMS}")
 
 
@@ -244,14 +276,30 @@ def _rate_limit(reader: _Reader, value: object, where: str) -> RateLimit | None:
 
 
 def _push(reader: _Reader, value: object, where: str) -> PushOptions:
-    found = reader.dict(value, where, {
-        "batch_size": _whole(1), "batch_mode": _one_of("sync", "atomic", "async"), "max_concurrent": _whole(1), "attempts": _whole(1),
-        "give_up_after": _whole(0), "max_failed_batches": _whole(1), "job_max_age": duration, "poll_interval": duration,
-        "poll_timeout": duration, "args": _args})
+    found = reader.dict(
+        value,
+        where,
+        {
+            "batch_size": _whole(1),
+            "batch_mode": _one_of("sync", "atomic", "async"),
+            "max_concurrent": _whole(1),
+            "attempts": _whole(1),
+            "give_up_after": _whole(0),
+            "max_failed_batches": _whole(1),
+            "job_max_age": duration,
+            "poll_interval": duration,
+            "poll_timeout": duration,
+            "args": _args,
+        },
+    )
     mode = value.get("batch_mode", "sync") if isinstance(value, dict) else "sync"
     given = value if isinstance(value, dict) else {}
     if mode != "async":
-        reader.wrong += [f"{where}.{key} goes with batch_mode 'async' only" for key in ("poll_interval", "poll_timeout") if key in given]
+        reader.wrong += [
+            f"{where}.{key} goes with batch_mode 'async' only"
+            for key in ("poll_interval", "poll_timeout")
+            if key in given
+        ]
     if mode != "sync" and found.get("max_concurrent", 1) > 1:
         reader.wrong.append(f"{where}.max_concurrent above 1 goes with batch_mode 'sync' only, not {mode!r}")
     return PushOptions(**found)
@@ -271,10 +319,22 @@ def read_api(value: object, function: str, *, file: str, line: int) -> Api:
     """The Api that a dict describes. Raises ProjectError with everything that is wrong in it."""
     reader = _Reader()
     default = default_type(function)
-    found = reader.dict(value, "", {
-        "base_url": _url, "headers": _headers, "timeout": _seconds(zero=False), "auth": lambda v, w: _auth(reader, v, w), "retry": _whole(0),
-        "backoff": _seconds(zero=True), "rate_limit": lambda v, w: _rate_limit(reader, v, w), "api_calls": _one_of("all", "failures", "off"),
-        "destination": lambda v, w: _destination(reader, v, w, default), "push": lambda v, w: _push(reader, v, w)})
+    found = reader.dict(
+        value,
+        "",
+        {
+            "base_url": _url,
+            "headers": _headers,
+            "timeout": _seconds(zero=False),
+            "auth": lambda v, w: _auth(reader, v, w),
+            "retry": _whole(0),
+            "backoff": _seconds(zero=True),
+            "rate_limit": lambda v, w: _rate_limit(reader, v, w),
+            "api_calls": _one_of("all", "failures", "off"),
+            "destination": lambda v, w: _destination(reader, v, w, default),
+            "push": lambda v, w: _push(reader, v, w),
+        },
+    )
     if reader.wrong:
         raise ProjectError([Problem(file, line, message) for message in reader.wrong])
     return Api(**{"destination": Destination(default), **found})
@@ -286,16 +346,24 @@ def find_api(text: str, *, file: str) -> tuple[object, int]:
     if not start:
         raise ProjectError([Problem(file, 1, "the file needs a literal API dict at its top level: API = {…}")])
     line = text.count("\n", 0, start.start()) + 1
-    source = _expression(text[start.end():])
+    source = _expression(text[start.end() :])
     try:
         return ast.literal_eval(source.strip()), line
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        raise ProjectError([Problem(file, line, "API must be a literal dict: texts, numbers, True, False, lists and dicts, nothing computed")]) from None
+        raise ProjectError(
+            [
+                Problem(
+                    file,
+                    line,
+                    "API must be a literal dict: texts, numbers, True, False, lists and dicts, nothing computed",
+                )
+            ]
+        ) from None
 
 
 def _expression(text: str) -> str:
     """The text up to the end of the first statement; brackets may span lines."""
-    plain = _PLAIN.match(text)                  # nearly all: the tokenizer takes longer to load than to read them
+    plain = _PLAIN.match(text)  # nearly all: the tokenizer takes longer to load than to read them
     if plain is not None:
         with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             ast.literal_eval(plain[0].strip())
@@ -305,7 +373,7 @@ def _expression(text: str) -> str:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.NEWLINE or (token.type == tokenize.OP and token.string == ";"):
                 row, column = token.start
-                return "".join(lines[:row - 1]) + lines[row - 1][:column] if row <= len(lines) else text
+                return "".join(lines[: row - 1]) + lines[row - 1][:column] if row <= len(lines) else text
     except (tokenize.TokenError, IndentationError, SyntaxError):
         return text
     return text

@@ -1,4 +1,6 @@
-"""The built-ins of push functions: what Starlark calls on Python's side. Each finds its call through `starlark.current()`."""
+"""The built-ins of push functions: what Starlark calls on Python's side. Each finds its call through
+`starlark.current()`."""
+
 from __future__ import annotations
 
 import hashlib
@@ -60,7 +62,7 @@ class Session:
     rows: Sequence[Mapping[str, Any]] = ()
     change_ids: Sequence[str] | None = None
     prints: list[str] = field(default_factory=list)
-    replayed: bool = False                      # nothing happens for real: no request, no wait
+    replayed: bool = False  # nothing happens for real: no request, no wait
 
     def away(self, work: Callable[..., Any], *given: Any) -> Any:
         """Work that waits for others: it does not count as computing, and its errors keep their kind."""
@@ -74,8 +76,20 @@ class Session:
             self.watch.away += time.monotonic() - before
 
 
-def _http(method: str, url: Any, encoded: str | None, value: Any = None, *, data: Any = None, body: Any = None, headers: Any = None,
-          params: Any = None, timeout: Any = None, retry: Any = None, row: Any = None) -> dict[str, Any] | None:
+def _http(
+    method: str,
+    url: Any,
+    encoded: str | None,
+    value: Any = None,
+    *,
+    data: Any = None,
+    body: Any = None,
+    headers: Any = None,
+    params: Any = None,
+    timeout: Any = None,
+    retry: Any = None,
+    row: Any = None,
+) -> dict[str, Any] | None:
     """One request; None asks the prelude for the value itself, because Starlark's own text of it is no JSON."""
     session: Session = current()
     if encoded is not None and not is_json(encoded):
@@ -85,24 +99,40 @@ def _http(method: str, url: Any, encoded: str | None, value: Any = None, *, data
     if sum(x is not None for x in (encoded, data, body)) > 1:
         raise ValueError("only one of json=, data= and body= can be given")
     content, kind = _body(encoded, data, body)
-    request = Request(method, _with_params(join_url(session.requester.api.base_url, _need_text(url, "url")), params),
-                      headers=_header_texts(headers), body=content, content_type=kind, timeout=_number(timeout, "timeout", 0.001),
-                      retry=None if retry is None else int(_number(retry, "retry", 0) or 0), rows=_tied(row))
+    request = Request(
+        method,
+        _with_params(join_url(session.requester.api.base_url, _need_text(url, "url")), params),
+        headers=_header_texts(headers),
+        body=content,
+        content_type=kind,
+        timeout=_number(timeout, "timeout", 0.001),
+        retry=None if retry is None else int(_number(retry, "retry", 0) or 0),
+        rows=_tied(row),
+    )
     return _said(session.away(session.requester.send, request))
 
 
 def _said(answer: Answer) -> dict[str, Any]:
     text = answer.text
-    return {"ok": 200 <= answer.status < 300, "status_code": answer.status, "text": text, "json": parse_json(text), "headers": answer.headers}
+    return {
+        "ok": 200 <= answer.status < 300,
+        "status_code": answer.status,
+        "text": text,
+        "json": parse_json(text),
+        "headers": answer.headers,
+    }
 
 
 def _plain_http(**asked: Any) -> dict[str, Any] | None:
-    """A request without any options. The name of the one argument is lines: method, body in JSON or nothing, URL. The only key of its answer is the
-    JSON list [ok, status, headers, text, json] where that reads the same in Starlark; else the answer is as `_http` gives it."""
+    """A request without any options. The name of the one argument is lines: method, body in JSON or nothing, URL. The
+    only key of its answer is the JSON list [ok, status, headers, text, json] where that reads the same in Starlark;
+    else the answer is as `_http` gives it."""
     session: Session = current()
     (lines,) = asked
     method, encoded, url = lines.split("\n", 2)
-    if ("inf" in encoded or "nan" in encoded) and not is_json(encoded):     # all that Starlark's encoder writes and JSON has not
+    if ("inf" in encoded or "nan" in encoded) and not is_json(
+        encoded
+    ):  # all that Starlark's encoder writes and JSON has not
         return None
     requester = session.requester
     body, kind = (encoded.encode("utf-8", "replace"), "application/json") if encoded else (None, "")
@@ -112,7 +142,9 @@ def _plain_http(**asked: Any) -> dict[str, Any] | None:
         session.watch.raised = error
         raise
     if answer is None:
-        answer = session.away(requester.send, Request(method, join_url(requester.api.base_url, url), _NOTHING, body, kind))
+        answer = session.away(
+            requester.send, Request(method, join_url(requester.api.base_url, url), _NOTHING, body, kind)
+        )
     if answer.told is None:
         answer.told = _told(answer)
     told: dict[str, Any] = answer.told
@@ -125,11 +157,15 @@ def _told(answer: Answer) -> dict[str, Any]:
     text = answer.text
     value = parse_json(text)
     # Starlark's decoder sorts the fields of objects; one field is in order
-    if isinstance(value, _UNLIKE) or isinstance(value, dict) and (len(value) > 1 or any(isinstance(v, _UNLIKE_FIELDS) for v in value.values())):
+    if (
+        isinstance(value, _UNLIKE)
+        or isinstance(value, dict)
+        and (len(value) > 1 or any(isinstance(v, _UNLIKE_FIELDS) for v in value.values()))
+    ):
         return _said(answer)
     try:
         return {orjson.dumps([200 <= answer.status < 300, answer.status, answer.headers, text, value]).decode(): 0}
-    except (TypeError, ValueError):             # integers over 64 bits
+    except (TypeError, ValueError):  # integers over 64 bits
         return _said(answer)
 
 
@@ -164,7 +200,11 @@ def _header_texts(headers: Any) -> dict[str, str]:
         return {}
     if not isinstance(headers, dict):
         raise TypeError("headers must be a dict")
-    return {_need_text(k, "a header's name"): v if isinstance(v, str) else _plain(v) for k, v in headers.items() if v is not None}
+    return {
+        _need_text(k, "a header's name"): v if isinstance(v, str) else _plain(v)
+        for k, v in headers.items()
+        if v is not None
+    }
 
 
 def _plain(value: Any) -> str:
@@ -177,7 +217,12 @@ def _pairs(values: Any, name: str) -> list[tuple[str, str]]:
     """Names and texts of a query or form; a list gives its name several times, None gives nothing."""
     if not isinstance(values, dict):
         raise TypeError(f"{name} must be a dict, not {type(values).__name__}")
-    return [(str(k), _plain(v)) for k, item in values.items() for v in (item if isinstance(item, list) else [item]) if v is not None]
+    return [
+        (str(k), _plain(v))
+        for k, item in values.items()
+        for v in (item if isinstance(item, list) else [item])
+        if v is not None
+    ]
 
 
 def _with_params(url: str, params: Any) -> str:
@@ -214,7 +259,8 @@ def encode_value(value: Any) -> str:
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text with exact integers; None if it is no JSON, or nested more deeply than Starlark can write it again."""
+    """The value of a JSON text with exact integers; None if it is no JSON, or nested more deeply than Starlark can
+    write it again."""
     try:
         value = _read(text)
     except ValueError:
@@ -305,11 +351,22 @@ def _idempotency_key(row: dict[str, Any]) -> str:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "ondatra__http": _http, "ondatra__plain": _plain_http,
-    "ondatra__is_json": is_json, "ondatra__encode_value": encode_value, "ondatra__decode": _decode, "ondatra__env_get": _env_get,
-    "ondatra__now": lambda: datetime.now(UTC).isoformat().replace("+00:00", "Z"), "ondatra__unix": lambda: int(time.time()),
+    "ondatra__http": _http,
+    "ondatra__plain": _plain_http,
+    "ondatra__is_json": is_json,
+    "ondatra__encode_value": encode_value,
+    "ondatra__decode": _decode,
+    "ondatra__env_get": _env_get,
+    "ondatra__now": lambda: datetime.now(UTC).isoformat().replace("+00:00", "Z"),
+    "ondatra__unix": lambda: int(time.time()),
     "md5": lambda text: hashlib.md5(text.encode(), usedforsecurity=False).hexdigest(),
     "sha256": lambda text: hashlib.sha256(text.encode()).hexdigest(),
-    "hmac_sha256": _hmac_sha256, "base64_encode": lambda text: b64encode(text.encode()).decode(), "base64_decode": _base64_decode,
-    "url_quote": lambda text: quote(text, safe=""), "uuid": lambda: str(uuid.uuid4()), "idempotency_key": _idempotency_key,
-    "sleep": _sleep, "print": _print}
+    "hmac_sha256": _hmac_sha256,
+    "base64_encode": lambda text: b64encode(text.encode()).decode(),
+    "base64_decode": _base64_decode,
+    "url_quote": lambda text: quote(text, safe=""),
+    "uuid": lambda: str(uuid.uuid4()),
+    "idempotency_key": _idempotency_key,
+    "sleep": _sleep,
+    "print": _print,
+}

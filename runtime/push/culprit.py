@@ -3,6 +3,7 @@
 Each request is answered with what the same request was answered before; one that was never made ends the attempt. So
 an error in making a body shows as well as one in reading an answer, and the destination notices nothing.
 """
+
 from __future__ import annotations
 
 import time
@@ -37,9 +38,17 @@ class Replay:
         return answer
 
 
-def find(module: Module, name: str, kwargs: Mapping[str, Any], rows: Sequence[dict[str, Any]], failure: StarlarkFailure, session: Session,
-         answers: Mapping[tuple[str, str, bytes | None], Answer]) -> str:
-    """`<rowid>:<change_type>` of the first row that fails alone in the same place; empty if no row does, or none is to blame."""
+def find(
+    module: Module,
+    name: str,
+    kwargs: Mapping[str, Any],
+    rows: Sequence[dict[str, Any]],
+    failure: StarlarkFailure,
+    session: Session,
+    answers: Mapping[tuple[str, str, bytes | None], Answer],
+) -> str:
+    """`<rowid>:<change_type>` of the first row that fails alone in the same place; empty if no row does, or none is to
+    blame."""
     end = time.monotonic() + PATIENCE
     replay = Replay(session.requester.api, answers)
 
@@ -55,7 +64,7 @@ def find(module: Module, name: str, kwargs: Mapping[str, Any], rows: Sequence[di
             return False
         return False
 
-    if fails_alike([]):                         # it fails whatever the rows
+    if fails_alike([]):  # it fails whatever the rows
         return ""
     for row in rows:
         if time.monotonic() > end:

@@ -1,4 +1,6 @@
-"""Numbers that JSON has no form for. Apart from `values`, which loads pyarrow: checking a push function needs none of it."""
+"""Numbers that JSON has no form for. Apart from `values`, which loads pyarrow: checking a push function needs none of
+it."""
+
 from __future__ import annotations
 
 import math

@@ -1,4 +1,5 @@
 """Push functions: loaded and checked before the first request, called with rows, their answers read by contract 2.3."""
+
 from __future__ import annotations
 
 import time
@@ -24,7 +25,18 @@ from runtime.push.http.requester import POOL, ApiCall, Calls, Requester, Transpo
 from runtime.push.starlark import Loader, Module, StarlarkFailure, Watch
 from runtime.push.statuses import Outcome, check_atomic, check_statuses
 
-__all__ = ["ApiCall", "CallContext", "CallResult", "FinalizeResult", "Outcome", "PollResult", "PushCall", "PushFunction", "check_push", "load_push"]
+__all__ = [
+    "ApiCall",
+    "CallContext",
+    "CallResult",
+    "FinalizeResult",
+    "Outcome",
+    "PollResult",
+    "PushCall",
+    "PushFunction",
+    "check_push",
+    "load_push",
+]
 #: How often a call may ask whether its run was cancelled; that is a look at the database.
 ASK_EVERY = 0.5
 
@@ -41,7 +53,7 @@ class PushCall:
     run_id: int = 0
     attempt: int = 1
     args: Sequence[str] = ()
-    change_ids: Sequence[str] | None = None     # one a row, the same however often the change is sent
+    change_ids: Sequence[str] | None = None  # one a row, the same however often the change is sent
 
 
 @dataclass(frozen=True)
@@ -66,7 +78,7 @@ class CallResult:
     calls: Calls = field(default_factory=Calls)
     prints: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    job_ref: dict[str, Any] | None = None       # async: outcomes are then empty until poll() gives them
+    job_ref: dict[str, Any] | None = None  # async: outcomes are then empty until poll() gives them
     http_seconds: float = 0.0
 
 
@@ -104,8 +116,13 @@ class _Ended:
 
     @property
     def left(self) -> dict[str, Any]:
-        return {"started_at": self.started_at, "ended_at": self.ended_at, "calls": self.requester.calls, "prints": self.session.prints,
-                "http_seconds": self.requester.seconds}
+        return {
+            "started_at": self.started_at,
+            "ended_at": self.ended_at,
+            "calls": self.requester.calls,
+            "prints": self.session.prints,
+            "http_seconds": self.requester.seconds,
+        }
 
 
 class PushFunction:
@@ -125,10 +142,18 @@ class PushFunction:
 
     def push(self, call: PushCall, context: CallContext) -> CallResult:
         """One call. Raises Cancelled only if nothing was sent; later a cancel makes rows whose fate is unknown."""
-        given = {"batch_number": call.batch_number, "kind": call.kind, "key_columns": list(call.key_columns), "run_id": call.run_id,
-                 "attempt": call.attempt, "columns": [{"name": c.name, "type": c.duckdb_type} for c in call.columns],
-                 **dict(zip(self.api.push.args, call.args, strict=False))}
-        ended = self._call("push", given, context, rows=call.rows, batch_number=call.batch_number, change_ids=call.change_ids)
+        given = {
+            "batch_number": call.batch_number,
+            "kind": call.kind,
+            "key_columns": list(call.key_columns),
+            "run_id": call.run_id,
+            "attempt": call.attempt,
+            "columns": [{"name": c.name, "type": c.duckdb_type} for c in call.columns],
+            **dict(zip(self.api.push.args, call.args, strict=False)),
+        }
+        ended = self._call(
+            "push", given, context, rows=call.rows, batch_number=call.batch_number, change_ids=call.change_ids
+        )
         if ended.failure:
             # in atomic fail() is the answer that nothing was taken; anywhere else nobody knows
             known = ended.failure.failed and self.api.push.batch_mode == "atomic"
@@ -143,14 +168,29 @@ class PushFunction:
         outcomes, warnings = check_statuses(ended.value, call.rows, "push")
         return CallResult(self._clean(outcomes), warnings=warnings, **ended.left)
 
-    def poll(self, job_ref: dict[str, Any], rows: list[dict[str, Any]], context: CallContext, *, args: Sequence[str] = (),
-             key_columns: Sequence[str] = (), batch_number: int = 0) -> PollResult:
-        """One look at a job. A transport error is no answer: outcomes is None and the next look may do better. Raises Cancelled."""
-        given = {"job_ref": job_ref, "key_columns": list(key_columns), **dict(zip(self.api.push.args, args, strict=False))}
+    def poll(
+        self,
+        job_ref: dict[str, Any],
+        rows: list[dict[str, Any]],
+        context: CallContext,
+        *,
+        args: Sequence[str] = (),
+        key_columns: Sequence[str] = (),
+        batch_number: int = 0,
+    ) -> PollResult:
+        """One look at a job. A transport error is no answer: outcomes is None and the next look may do better. Raises
+        Cancelled."""
+        given = {
+            "job_ref": job_ref,
+            "key_columns": list(key_columns),
+            **dict(zip(self.api.push.args, args, strict=False)),
+        }
         ended = self._call("poll", given, context, rows=rows, batch_number=batch_number)
         if ended.failure:
             if isinstance(ended.failure.cause, TransportError):
-                return PollResult(None, warnings=[self.redactor.text(f"poll() got no answer: {ended.failure}")], **ended.left)
+                return PollResult(
+                    None, warnings=[self.redactor.text(f"poll() got no answer: {ended.failure}")], **ended.left
+                )
             message = self.redactor.text(str(ended.failure))
             return PollResult(self._all(rows, message, known=False), error=message, **ended.left)
         if ended.value is None:
@@ -165,14 +205,32 @@ class PushFunction:
         if not set(declared) & set(given):
             given = dict(zip(declared, (succeeded, failed), strict=False))
         ended = self._call("finalize", given, context)
-        return FinalizeResult(self.redactor.text(str(ended.failure)) if ended.failure else "", ended.requester.calls, ended.session.prints)
+        return FinalizeResult(
+            self.redactor.text(str(ended.failure)) if ended.failure else "", ended.requester.calls, ended.session.prints
+        )
 
-    def _call(self, name: str, given: Mapping[str, Any], context: CallContext, *, rows: list[dict[str, Any]] | None = None,
-              batch_number: int = 0, change_ids: Sequence[str] | None = None) -> _Ended:
+    def _call(
+        self,
+        name: str,
+        given: Mapping[str, Any],
+        context: CallContext,
+        *,
+        rows: list[dict[str, Any]] | None = None,
+        batch_number: int = 0,
+        change_ids: Sequence[str] | None = None,
+    ) -> _Ended:
         cancelled = _throttled(context)
         watch = Watch(cancelled)
-        requester = Requester(self.api, self._authorizer, self.redactor, limiter=context.limiter, limit_key=self.limit_key,
-                              transport=context.transport, cancelled=cancelled, batch_number=batch_number)
+        requester = Requester(
+            self.api,
+            self._authorizer,
+            self.redactor,
+            limiter=context.limiter,
+            limit_key=self.limit_key,
+            transport=context.transport,
+            cancelled=cancelled,
+            batch_number=batch_number,
+        )
         session = Session(requester, self.redactor, context.secrets, cancelled, watch, rows or (), change_ids)
         ended = _Ended(session, requester, datetime.now(UTC), datetime.now(UTC))
         declared = self.module.parameters[name]
@@ -199,10 +257,23 @@ class PushFunction:
             raise error
         return StarlarkFailure("the run was cancelled before push() had answered")
 
-    def _with_row(self, failure: StarlarkFailure, name: str, kwargs: Mapping[str, Any], rows: list[dict[str, Any]] | None,
-                  session: Session, requester: Requester) -> StarlarkFailure:
+    def _with_row(
+        self,
+        failure: StarlarkFailure,
+        name: str,
+        kwargs: Mapping[str, Any],
+        rows: list[dict[str, Any]] | None,
+        session: Session,
+        requester: Requester,
+    ) -> StarlarkFailure:
         """Names the row, where the text of the function is to blame and not the way to the destination."""
-        if not rows or failure.failed or failure.cause or session.watch.why or "rows" not in self.module.parameters[name]:
+        if (
+            not rows
+            or failure.failed
+            or failure.cause
+            or session.watch.why
+            or "rows" not in self.module.parameters[name]
+        ):
             return failure
         row = culprit.find(self.module, name, kwargs, rows, failure, session, requester.answers)
         return StarlarkFailure(failure.message, place=f"{failure.place}, row {row}") if row else failure
@@ -222,11 +293,15 @@ def _throttled(context: CallContext) -> Callable[[], bool]:
         if not last[1] and now - last[0] >= ASK_EVERY:
             last[0], last[1] = now, context.cancelled()
         return bool(last[1])
+
     return cancelled
 
 
-def _with_rows(module: Module, name: str, rows: list[dict[str, Any]], kwargs: dict[str, Any], session: Session, watch: Watch) -> Any:
-    """Rows of plain values travel as JSON, which Starlark reads seven times faster; nested ones keep their order as dicts."""
+def _with_rows(
+    module: Module, name: str, rows: list[dict[str, Any]], kwargs: dict[str, Any], session: Session, watch: Watch
+) -> Any:
+    """Rows of plain values travel as JSON, which Starlark reads seven times faster; nested ones keep their order as
+    dicts."""
     lines = _plain_lines(rows)
     if lines is None:
         return starlark.call(module, name, {**kwargs, "rows": finite(rows)}, session, watch)
@@ -242,7 +317,7 @@ def _plain_lines(rows: list[dict[str, Any]]) -> str | None:
         return None
     try:
         return orjson.dumps(values).decode()
-    except (TypeError, ValueError):             # integers over 64 bits
+    except (TypeError, ValueError):  # integers over 64 bits
         return None
 
 
@@ -307,9 +382,17 @@ def _read(project_dir: Path, name: str) -> tuple[Module, Api, int]:
     return module, api, line
 
 
-def check_push(project_dir: Path, name: str, *, kind: str, sink_args: Sequence[str], secrets: SecretSource,
-               at: tuple[str, int] | None = None) -> list[Problem]:
-    """Everything that can be known before the first request. `at`: file and line of the @sink, for what is wrong there."""
+def check_push(
+    project_dir: Path,
+    name: str,
+    *,
+    kind: str,
+    sink_args: Sequence[str],
+    secrets: SecretSource,
+    at: tuple[str, int] | None = None,
+) -> list[Problem]:
+    """Everything that can be known before the first request. `at`: file and line of the @sink, for what is wrong
+    there."""
     try:
         module, api, line = _read(project_dir, name)
     except ProjectError as error:
@@ -324,11 +407,22 @@ def check_push(project_dir: Path, name: str, *, kind: str, sink_args: Sequence[s
         allowed = (*known, *wanted)
         for parameter, has_default in module.parameters.get(function, {}).items():
             if parameter not in allowed and not has_default:
-                problems.append(Problem(module.file, module.lines.get(function, 1),
-                                        f"{function}() asks for {parameter!r}, which nobody gives; it may declare {', '.join(allowed)}"))
+                problems.append(
+                    Problem(
+                        module.file,
+                        module.lines.get(function, 1),
+                        f"{function}() asks for {parameter!r}, which nobody gives; it may declare {', '.join(allowed)}",
+                    )
+                )
     needed = [p for p, has_default in module.parameters.get("finalize", {}).items() if not has_default]
     if len(needed) > 2:
-        problems.append(Problem(module.file, module.lines.get("finalize", 1), f"finalize() asks for {', '.join(needed)}; it is given succeeded and failed"))
+        problems.append(
+            Problem(
+                module.file,
+                module.lines.get("finalize", 1),
+                f"finalize() asks for {', '.join(needed)}; it is given succeeded and failed",
+            )
+        )
     return sorted(set(problems))
 
 
@@ -343,5 +437,8 @@ def _undefined(module: Module, api: Api) -> list[Problem]:
 
 def _missing_secrets(api: Api, file: str, line: int, secrets: SecretSource) -> list[Problem]:
     source = getattr(secrets, "source", "the environment")
-    return [Problem(file, line, f"auth needs the secret {name}, which is not set: set it in {source}")
-            for name in (api.auth.secrets() if api.auth else ()) if not secrets.get(name)]
+    return [
+        Problem(file, line, f"auth needs the secret {name}, which is not set: set it in {source}")
+        for name in (api.auth.secrets() if api.auth else ())
+        if not secrets.get(name)
+    ]

@@ -1,49 +1,39 @@
 """JSON of what push functions build, with a bound on its levels.
 
-Starlark's own encoder ends the process where its stack is full, which it fills with the square of the levels: 260 of them in the usual 8 MB, 1,050 in
-`supervise.STACK`. Whatever else takes a value counts its levels itself: passing it to Python (1,000) and comparing it (3,000).
+Starlark's own encoder ends the process where its stack is full, which it fills with the square of the levels: 260 of
+them in the usual 8 MB, 1,050 in `threads.STACK`. Whatever else takes a value counts its levels itself: passing it to
+Python (1,000) and comparing it (3,000).
 """
+
 from __future__ import annotations
+
+from pathlib import Path
 
 import starlark
 
-#: Levels of what becomes JSON: twice those of an answer that is read, so that what was read can be sent on within something else.
+#: Levels of what becomes JSON: twice those of an answer that is read, so that what was read can be sent on within
+#: something else.
 MOST_NESTED = 200
 #: Bodies hardly ever have more levels, and the type sees that at a fifth of what counting takes.
 _FLAT = 6
 
-_TEXT = """
-ondatra__json_encode = json.encode
-ondatra__flat = eval_type(None | bool | int | float | str)
-""" + _FLAT * "ondatra__flat = eval_type(ondatra__flat | list[ondatra__flat] | dict[typing.Any, ondatra__flat])\n" + f"""
-def ondatra__count_levels(value):
-    level = [value]
-    for _ in range({MOST_NESTED}):
-        below = []
-        for x in level:
-            kind = type(x)
-            if kind == "dict":
-                below += x.values()             # of its keys the encoder takes texts and numbers only
-            elif kind == "list" or kind == "tuple":
-                below += x
-            else:
-                below += [getattr(x, name) for name in dir(x)]
-        level = [x for x in below if type(x) in ("dict", "list", "tuple", "struct")]
-        if not level:
-            return
-    fail("this is nested more than {MOST_NESTED} levels deep, too deeply for JSON")
-
-def ondatra__native_encode(value):
-    if not isinstance(value, ondatra__flat):
-        ondatra__count_levels(value)
-    return ondatra__json_encode(value)
-"""
+_TEXT = (
+    f"ondatra__MOST_NESTED = {MOST_NESTED}\n"
+    + "ondatra__json_encode = json.encode\n"
+    + "ondatra__flat = eval_type(None | bool | int | float | str)\n"
+    + _FLAT * "ondatra__flat = eval_type(ondatra__flat | list[ondatra__flat] | dict[typing.Any, ondatra__flat])\n"
+    + Path(__file__).with_name("nesting.star").read_text(encoding="utf-8")
+)
 
 
 def _encoder() -> starlark.FrozenModule:
     module = starlark.Module()
     extensions = [starlark.LibraryExtension.Json, starlark.LibraryExtension.Typing]
-    starlark.eval(module, starlark.parse("<built-in>", _TEXT, starlark.Dialect.extended()), starlark.Globals.extended_by(extensions))
+    starlark.eval(
+        module,
+        starlark.parse("<built-in>", _TEXT, starlark.Dialect.extended()),
+        starlark.Globals.extended_by(extensions),
+    )
     return module.freeze()
 
 

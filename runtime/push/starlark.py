@@ -2,6 +2,7 @@
 
 The built-ins find the call that they serve through a thread-local, so one frozen module serves all calls at once.
 """
+
 from __future__ import annotations
 
 import ast
@@ -39,7 +40,9 @@ _HEAD = re.compile(r"""[^()\[\]{}"'#:\\]*\([^()\[\]{}"'#:\\]*\)[ \t]*:""")
 class StarlarkFailure(OndatraError):
     """A call that ended in an error. `failed` when the function said so itself by fail()."""
 
-    def __init__(self, message: str, *, failed: bool = False, place: str = "", cause: BaseException | None = None) -> None:
+    def __init__(
+        self, message: str, *, failed: bool = False, place: str = "", cause: BaseException | None = None
+    ) -> None:
         super().__init__(message if failed or not place else f"{message} ({place})")
         self.message, self.failed, self.place, self.cause = message, failed, place, cause
 
@@ -56,66 +59,16 @@ class Module:
     texts: Mapping[str, str]
 
 
-#: Evaluated in each module before the file's own text, under names that no file uses. Two steps, because a name may not be read where it is later assigned.
-_PRELUDE = ("""
-ondatra__native_decode = json.decode
-""", """
-load("nesting", "ondatra__native_encode")
+#: Evaluated in each module before the file's own text, under names that no file uses. Two steps, because a name may not
+#: be read where it is later assigned.
+_PRELUDE = (
+    "ondatra__native_decode = json.decode",
+    Path(__file__).with_name("prelude.star").read_text(encoding="utf-8"),
+)
 
-def ondatra__tied(row):
-    # of a row only what names it, because each value that passes costs microseconds
-    rows = [row] if type(row) == "dict" else row
-    if type(rows) != "list" or [r for r in rows if type(r) != "dict" or "__ondatra_rowid" not in r]:
-        return row
-    return [{k: r.get(k) for k in ("__ondatra_rowid", "__ondatra_change_type")} for r in rows]
-
-def ondatra__verb(method):
-    def request(url, json=None, data=None, body=None, headers=None, params=None, timeout=None, retry=None, row=None):
-        text = None if json == None else ondatra__native_encode(json)
-        if data == None and body == None and headers == None and params == None and timeout == None and retry == None and row == None and type(url) == "string":
-            # as a name and not as a value, and back as a key: a text that is a value goes through Python's JSON parser, 10 microseconds of a request's 60
-            said = ondatra__plain(**{method + "\\n" + (text or "") + "\\n" + url: []})
-            if said == None:
-                said = ondatra__http(method, url, None, json)
-            elif len(said) == 1:
-                said = ondatra__native_decode(said.keys()[0])
-                return struct(ok=said[0], status_code=said[1], headers=said[2], text=said[3], json=said[4])
-            return struct(**said)
-        given = [("data", data), ("body", body), ("headers", headers), ("params", params), ("timeout", timeout), ("retry", retry), ("row", ondatra__tied(row))]
-        given = {name: value for name, value in given if value != None}
-        said = ondatra__http(method, url, text, **given)
-        if said == None:
-            said = ondatra__http(method, url, None, json, **given)
-        return struct(**said)
-    return request
-
-def ondatra__encode(value):
-    text = ondatra__native_encode(value)
-    return text if "inf" not in text and "nan" not in text or ondatra__is_json(text) else ondatra__encode_value(value)
-
-def ondatra__rows(names, lines):
-    return [dict(zip(names, line)) for line in ondatra__native_decode(lines)]
-
-def ondatra__joined(said):
-    if type(said) != "dict" or not said:
-        return [said]
-    texts = []
-    for name, value in said.items():
-        if type(name) != "string" or type(value) != "string":
-            return [said]
-        texts.append(name)
-        texts.append(value)
-    text = "\\x7f".join(texts)
-    return text if text.count("\\x7f") == len(texts) - 1 else [said]
-
-http = struct(get=ondatra__verb("GET"), post=ondatra__verb("POST"), put=ondatra__verb("PUT"), patch=ondatra__verb("PATCH"), delete=ondatra__verb("DELETE"))
-json = struct(encode=ondatra__encode, decode=ondatra__decode)
-env = struct(get=ondatra__env_get)
-time = struct(now=ondatra__now, unix=ondatra__unix)
-""")
-
-#: Calls a function with rows that travel as JSON: Starlark reads that many times faster than Python's dicts. What it says of them travels back as one text,
-#: names and values by turns, where a text can hold it; else as the one member of a list.
+#: Calls a function with rows that travel as JSON: Starlark reads that many times faster than Python's dicts. What it
+#: says of them travels back as one text, names and values by turns, where a text can hold it; else as the one member of
+#: a list.
 _BRIDGE = """
 def ondatra__{name}(names, lines, given):
     return ondatra__joined({name}(rows=ondatra__rows(names, lines), **given))
@@ -129,8 +82,15 @@ def _dialect() -> starlark.Dialect:
 
 
 DIALECT = _dialect()
-GLOBALS = starlark.Globals.extended_by([starlark.LibraryExtension.StructType, starlark.LibraryExtension.Json, starlark.LibraryExtension.Map,
-                                        starlark.LibraryExtension.Filter, starlark.LibraryExtension.Partial])
+GLOBALS = starlark.Globals.extended_by(
+    [
+        starlark.LibraryExtension.StructType,
+        starlark.LibraryExtension.Json,
+        starlark.LibraryExtension.Map,
+        starlark.LibraryExtension.Filter,
+        starlark.LibraryExtension.Partial,
+    ]
+)
 
 
 class Loader:
@@ -145,7 +105,9 @@ class Loader:
         """The module of `lib/x.star`. Raises ProjectError with file and line."""
         if file not in self.modules:
             if file in self._loading:
-                raise ProjectError([Problem(self._loading[-1], 1, f"load() goes in a circle: {' -> '.join([*self._loading, file])}")])
+                raise ProjectError(
+                    [Problem(self._loading[-1], 1, f"load() goes in a circle: {' -> '.join([*self._loading, file])}")]
+                )
             self._loading.append(file)
             try:
                 self.modules[file] = self._compile(file)
@@ -155,8 +117,18 @@ class Loader:
 
     def read(self, file: str) -> str:
         path = self.project_dir / file
-        if not re.fullmatch(r"lib/[\w./-]+\.star", file) or not path.resolve().is_relative_to((self.project_dir / "lib").resolve()):
-            raise ProjectError([Problem(self._loading[0] if self._loading else file, 1, f"{file} cannot be loaded: only lib/<name>.star of the project can")])
+        if not re.fullmatch(r"lib/[\w./-]+\.star", file) or not path.resolve().is_relative_to(
+            (self.project_dir / "lib").resolve()
+        ):
+            raise ProjectError(
+                [
+                    Problem(
+                        self._loading[0] if self._loading else file,
+                        1,
+                        f"{file} cannot be loaded: only lib/<name>.star of the project can",
+                    )
+                ]
+            )
         try:
             return path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -184,15 +156,23 @@ class Loader:
             except ProjectError as error:
                 at = re.search(rf"^load\([^)]*{re.escape(name)}", text, re.MULTILINE)
                 line = text.count("\n", 0, at.start()) + 1 if at else 1
-                inner.append(ProjectError([Problem(file, line, p.message) if p.file == name and not self._exists(name) else p
-                                           for p in error.problems]))
+                inner.append(
+                    ProjectError(
+                        [
+                            Problem(file, line, p.message) if p.file == name and not self._exists(name) else p
+                            for p in error.problems
+                        ]
+                    )
+                )
                 raise
 
         functions = signatures(text)
         watch = Watch(lambda: False)
         try:
             options = starlark.EvalOptions(check_cancelled=watch.look, max_callstack_size=CALL_DEPTH)
-            starlark.eval_with(options, module, starlark.parse(file, text, DIALECT), GLOBALS, starlark.FileLoader(loaded))
+            starlark.eval_with(
+                options, module, starlark.parse(file, text, DIALECT), GLOBALS, starlark.FileLoader(loaded)
+            )
             for name in ("push", "poll"):
                 if "rows" in functions.get(name, {}):
                     starlark.eval(module, starlark.parse(BUILTINS, _BRIDGE.format(name=name), DIALECT), GLOBALS)
@@ -211,7 +191,7 @@ def signatures(text: str) -> dict[str, dict[str, bool]]:
     """The parameters of each top-level def; Starlark's own are Python's, so Python reads them."""
     found = {}
     for match in re.finditer(r"^def[ \t]+(\w+)[ \t]*\(", text, re.MULTILINE):
-        head = _until_body(text[match.start():])
+        head = _until_body(text[match.start() :])
         try:
             (node,) = ast.parse(head + " pass").body
         except SyntaxError:
@@ -239,7 +219,7 @@ def _until_body(text: str) -> str:
                 if token.string == ":" and depth == 0:
                     row, column = token.end
                     lines = text.splitlines(keepends=True)
-                    return "".join(lines[:row - 1]) + lines[row - 1][:column]
+                    return "".join(lines[: row - 1]) + lines[row - 1][:column]
     except (tokenize.TokenError, SyntaxError):
         pass
     return text
@@ -251,7 +231,7 @@ class Watch:
     def __init__(self, cancelled: Callable[[], bool]) -> None:
         self.cancelled = cancelled
         self.began = self.looked = time.monotonic()
-        self.away = 0.0                         # spent in requests and waits
+        self.away = 0.0  # spent in requests and waits
         self.memory = _resident_lately(self.began)
         self.why = ""
         self.raised: BaseException | None = None
@@ -298,11 +278,15 @@ def current() -> Any:
     """The session that the running call of this thread serves."""
     session = getattr(_local, "session", None)
     if session is None:
-        raise OndatraError("http, env, print and the like work inside push(), poll() and finalize() only, not at the top of a file")
+        raise OndatraError(
+            "http, env, print and the like work inside push(), poll() and finalize() only, not at the top of a file"
+        )
     return session
 
 
-def call(module: Module, name: str, kwargs: Mapping[str, Any], session: Any, watch: Watch, *, args: tuple[Any, ...] = ()) -> Any:
+def call(
+    module: Module, name: str, kwargs: Mapping[str, Any], session: Any, watch: Watch, *, args: tuple[Any, ...] = ()
+) -> Any:
     """Calls a function of the module; built-ins see `session`. Raises StarlarkFailure, Cancelled."""
     before = getattr(_local, "session", None)
     _local.session = session
@@ -316,13 +300,18 @@ def call(module: Module, name: str, kwargs: Mapping[str, Any], session: Any, wat
     except BaseException as error:
         if not isinstance(error, TypeError | ValueError | OverflowError) and type(error).__name__ != "PanicException":
             raise
-        raise StarlarkFailure(f"{name}() gave or got a value that cannot pass between Starlark and Python: {error}") from None
+        raise StarlarkFailure(
+            f"{name}() gave or got a value that cannot pass between Starlark and Python: {error}"
+        ) from None
     finally:
         _local.session = before
 
 
-def with_rows(module: Module, name: str, names: list[str], lines: str, given: Mapping[str, Any], session: Any, watch: Watch) -> Any:
-    """Calls push() or poll() with plain rows: their columns, and their values as a JSON list of lists. Raises as `call`."""
+def with_rows(
+    module: Module, name: str, names: list[str], lines: str, given: Mapping[str, Any], session: Any, watch: Watch
+) -> Any:
+    """Calls push() or poll() with plain rows: their columns, and their values as a JSON list of lists. Raises as
+    `call`."""
     said = call(module, f"ondatra__{name}", {}, session, watch, args=(names, lines, given))
     if isinstance(said, str):
         texts = iter(said.split("\x7f"))
@@ -333,8 +322,10 @@ def with_rows(module: Module, name: str, names: list[str], lines: str, given: Ma
 def explain(said: str, texts: Mapping[str, str], watch: Watch | None = None) -> StarlarkFailure:
     """An error as people read it: what, and the line of their own file."""
     match = re.search(r"^error: (.*?)\n\s*--> (.+?):(\d+):\d+$", said, re.MULTILINE | re.DOTALL)
-    message, file, line = (match[1], match[2], int(match[3])) if match else (said.strip().removeprefix("error: "), "", 0)
-    if file not in texts:                       # inside a built-in, which is not a fail() of the file's own: the line that called it
+    message, file, line = (
+        (match[1], match[2], int(match[3])) if match else (said.strip().removeprefix("error: "), "", 0)
+    )
+    if file not in texts:  # inside a built-in, which is not a fail() of the file's own: the line that called it
         message = message.removeprefix("fail: ")
         frames = [(f, int(n)) for f, n in re.findall(r"^  \* (.+?):(\d+), in ", said, re.MULTILINE) if f in texts]
         file, line = frames[-1] if frames else ("", 0)

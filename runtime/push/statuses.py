@@ -1,4 +1,5 @@
 """Reads what push() and poll() return, by the rules of contract 2.3, Return values."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -27,20 +28,27 @@ def check_statuses(value: Any, rows: Sequence[Mapping[str, Any]], function: str)
     keys = [f"{row['__ondatra_rowid']}:{row['__ondatra_change_type']}" for row in rows]
     missing = [key for key in keys if key not in value]
     if missing:
-        return _broken(rows, f"{function}() gave no status for {len(missing)} of {len(keys)} rows; the first is {missing[0]}"), []
+        return _broken(
+            rows, f"{function}() gave no status for {len(missing)} of {len(keys)} rows; the first is {missing[0]}"
+        ), []
     outcomes = []
     for key in keys:
         status = value[key]
         outcome = OK if status == "ok" else _read(status)
         if outcome is None:
-            return _broken(rows, f"{function}() gave {key} the status {_shown(status)}; allowed are ok, warn: m, error: m, reject: m"), []
+            return _broken(
+                rows,
+                f"{function}() gave {key} the status {_shown(status)}; allowed are ok, warn: m, error: m, reject: m",
+            ), []
         outcomes.append(outcome)
     extra = len(value) - len(set(keys))
     if not extra:
         return outcomes, []
     known = set(keys)
     first = next(k for k in value if k not in known)
-    return outcomes, [f"{function}() gave {extra} status(es) for rows that were not in its call; the first is {_shown(first)}"]
+    return outcomes, [
+        f"{function}() gave {extra} status(es) for rows that were not in its call; the first is {_shown(first)}"
+    ]
 
 
 def check_atomic(value: Any, rows: int) -> list[Outcome]:

@@ -1,4 +1,6 @@
-"""DuckDB over named files: one kept connection a set of folders, locked before the first question, a cursor a request."""
+"""DuckDB over named files: one kept connection a set of folders, locked before the first question, a cursor a
+request."""
+
 from __future__ import annotations
 
 import os
@@ -28,8 +30,15 @@ def quoted(text: str) -> str:
 
 @lru_cache(maxsize=32)
 def _connection(folders: frozenset[Path], seconds: int) -> duckdb.DuckDBPyConnection:
-    """Reads below these folders only. The order matters: once access is off and the settings are locked, nothing widens it."""
-    made = duckdb.connect(":memory:", config={"threads": min(os.cpu_count() or 2, 8), "memory_limit": os.environ.get("ONDATRA_DUCKDB_MEMORY") or "2GB"})
+    """Reads below these folders only. The order matters: once access is off and the settings are locked, nothing widens
+    it."""
+    made = duckdb.connect(
+        ":memory:",
+        config={
+            "threads": min(os.cpu_count() or 2, 8),
+            "memory_limit": os.environ.get("ONDATRA_DUCKDB_MEMORY") or "2GB",
+        },
+    )
     made.execute("SET TimeZone = 'UTC'")
     made.execute("SET parquet_metadata_cache = true")
     if seconds:
@@ -42,7 +51,8 @@ def _connection(folders: frozenset[Path], seconds: int) -> duckdb.DuckDBPyConnec
 
 @contextmanager
 def cursor(folders: Iterable[Path], *, seconds: int = PAGE_SECONDS) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A cursor of the kept connection; 0 seconds for no limit. Raises StoreError for what DuckDB cannot read or finish."""
+    """A cursor of the kept connection; 0 seconds for no limit. Raises StoreError for what DuckDB cannot read or
+    finish."""
     one = _connection(frozenset(folders), seconds).cursor()
     try:
         yield one
@@ -50,7 +60,7 @@ def cursor(folders: Iterable[Path], *, seconds: int = PAGE_SECONDS) -> Iterator[
         raise StoreError(f"the question took longer than {seconds} s: narrow it, or export the rows") from None
     except duckdb.Error as error:
         if isinstance(error, duckdb.FatalException | duckdb.InternalException):
-            _connection.cache_clear()           # what DuckDB gave up answers nothing more
+            _connection.cache_clear()  # what DuckDB gave up answers nothing more
         raise StoreError(f"a record file cannot be read: {str(error).splitlines()[0]}") from None
     finally:
         one.close()

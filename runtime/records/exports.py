@@ -1,4 +1,5 @@
 """Records as CSV, JSON, JSON lines or Parquet: file after file, a batch at a time, however many there are."""
+
 from __future__ import annotations
 
 import contextlib
@@ -28,11 +29,21 @@ _MOMENT_TEXT = "'%Y-%m-%dT%H:%M:%S.%fZ'"
 _BOM = b"\xef\xbb\xbf"
 
 
-def export(files: Sequence[FileRef], filter: Filter | None, format: Format, sink: BinaryIO, *, most: int | None = None, bom: bool = True,
-           progress: Callable[[int], None] = lambda rows: None, problems: list[str] | None = None) -> int:
+def export(
+    files: Sequence[FileRef],
+    filter: Filter | None,
+    format: Format,
+    sink: BinaryIO,
+    *,
+    most: int | None = None,
+    bom: bool = True,
+    progress: Callable[[int], None] = lambda rows: None,
+    problems: list[str] | None = None,
+) -> int:
     """Writes what the filter selects, in bounded memory; `progress` is told the rows so far. How many rows it wrote.
 
-    A file that cannot be read is left out and told in `problems`; where that is None, StoreError is raised once all else is written.
+    A file that cannot be read is left out and told in `problems`; where that is None, StoreError is raised once all
+    else is written.
     """
     if format not in FORMATS:
         raise ConfigError(f"there is no format {format!r}; there are: {', '.join(FORMATS)}")
@@ -52,9 +63,16 @@ def export(files: Sequence[FileRef], filter: Filter | None, format: Format, sink
     return total
 
 
-def selected(files: Sequence[FileRef], chosen: Filter, expressions: str, most: int | None = None, *,
-             problems: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """What the filter selects, in the order of the files; `expressions` are SQL over the columns, `identifier, row_id`. Problems as in `export`."""
+def selected(
+    files: Sequence[FileRef],
+    chosen: Filter,
+    expressions: str,
+    most: int | None = None,
+    *,
+    problems: list[str] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """What the filter selects, in the order of the files; `expressions` are SQL over the columns, `identifier, row_id`.
+    Problems as in `export`."""
     where, values = chosen.where()
     left = most
     candidates = [f for f in files if chosen.may_hold(f)]
@@ -62,11 +80,13 @@ def selected(files: Sequence[FileRef], chosen: Filter, expressions: str, most: i
         return
     missed: list[str] = []
     with duck.cursor(roots(candidates), seconds=0) as one:
-        for file in candidates:                 # one at a time: a bounded local copy holds for any size
+        for file in candidates:  # one at a time: a bounded local copy holds for any size
             limit = "" if left is None else f" LIMIT {left}"
             for part in opened([file], missed):
                 bound: Mapping[str, object] = {k: v for k, v in values.items() if f"${k}" in where} | part.values
-                for batch in _batches(one, f"SELECT {expressions} FROM ({part.source()}) WHERE {where}{limit}", bound, file, missed):
+                for batch in _batches(
+                    one, f"SELECT {expressions} FROM ({part.source()}) WHERE {where}{limit}", bound, file, missed
+                ):
                     yield batch
                     left = None if left is None else left - batch.num_rows
             if left is not None and left <= 0:
@@ -76,14 +96,16 @@ def selected(files: Sequence[FileRef], chosen: Filter, expressions: str, most: i
     (problems if problems is not None else []).extend(missed)
 
 
-def _batches(one: duck.Cursor, sql: str, bound: Mapping[str, object], file: FileRef, missed: list[str]) -> Iterator[pa.RecordBatch]:
+def _batches(
+    one: duck.Cursor, sql: str, bound: Mapping[str, object], file: FileRef, missed: list[str]
+) -> Iterator[pa.RecordBatch]:
     """The rows of one file; where it is damaged, those before the damage."""
     rows = 0
     try:
         for batch in one.sql(sql, params=bound).to_arrow_reader(BATCH_ROWS):
             rows += batch.num_rows
             yield batch
-    except (duckdb.Error, pa.ArrowException, OSError) as error:     # the reader raises DuckDB's errors as Arrow's
+    except (duckdb.Error, pa.ArrowException, OSError) as error:  # the reader raises DuckDB's errors as Arrow's
         missed.append(f"{duck.unreadable(file.name, error)}; {rows:,} rows before that were taken")
 
 
@@ -112,7 +134,7 @@ def _ahead(batches: Iterator[pa.RecordBatch], most: int = 2) -> Iterator[pa.Reco
             raise found
     finally:
         over.set()
-        while reader.is_alive():                # whoever stops in the middle lets the reader end too
+        while reader.is_alive():  # whoever stops in the middle lets the reader end too
             with contextlib.suppress(queue.Empty):
                 ready.get(timeout=0.05)
 
@@ -126,21 +148,32 @@ def _expressions(format: Format) -> str:
     if format == "parquet":
         return ", ".join(NAMES)
     # the way over microseconds costs half of a conversion between time zones
-    moment = {name: f"strftime(make_timestamp(epoch_us({name})), {_MOMENT_TEXT})" for name in NAMES if SCHEMA.field(name).type == MOMENT}
+    moment = {
+        name: f"strftime(make_timestamp(epoch_us({name})), {_MOMENT_TEXT})"
+        for name in NAMES
+        if SCHEMA.field(name).type == MOMENT
+    }
     if format == "csv":
-        return ", ".join(f"{moment[n]} AS {n}" if n in moment else f"{_safe(n)} AS {n}" if SCHEMA.field(n).type == pa.string() else n for n in NAMES)
+        return ", ".join(
+            f"{moment[n]} AS {n}" if n in moment else f"{_safe(n)} AS {n}" if SCHEMA.field(n).type == pa.string() else n
+            for n in NAMES
+        )
     fields = ", ".join(f"'{n}': {moment.get(n, n)}" for n in NAMES)
     return f"CAST(to_json({{{fields}}}) AS VARCHAR) AS line"
 
 
 def _safe(name: str) -> str:
-    """The text, with an apostrophe before what a spreadsheet would run. What begins with a digit, a letter or beyond is passed at a glance."""
-    return (f"CASE WHEN {name} >= 'A' OR ({name} >= '0' AND {name} < ':') THEN {name} "
-            f"WHEN left({name}, 1) IN ({_FORMULA}) AND NOT regexp_matches({name}, {duck.quoted(_NUMBER)}) "
-            f"THEN '''' || {name} ELSE {name} END")
+    """The text, with an apostrophe before what a spreadsheet would run. What begins with a digit, a letter or beyond is
+    passed at a glance."""
+    return (
+        f"CASE WHEN {name} >= 'A' OR ({name} >= '0' AND {name} < ':') THEN {name} "
+        f"WHEN left({name}, 1) IN ({_FORMULA}) AND NOT regexp_matches({name}, {duck.quoted(_NUMBER)}) "
+        f"THEN '''' || {name} ELSE {name} END"
+    )
 
 
 # formats
+
 
 def _csv(batches: Iterator[pa.RecordBatch], sink: BinaryIO) -> Iterator[int]:
     sink.write(",".join(NAMES).encode() + b"\r\n")
@@ -175,7 +208,9 @@ def _json_lines(batches: Iterator[pa.RecordBatch], sink: BinaryIO) -> Iterator[i
 
 def _parquet(batches: Iterator[pa.RecordBatch], sink: BinaryIO) -> Iterator[int]:
     plain = ("identifier", "record_payload", "previous_payload", "row_id")
-    with pq.ParquetWriter(sink, SCHEMA, compression="zstd", use_dictionary=[n for n in NAMES if n not in plain]) as writer:
+    with pq.ParquetWriter(
+        sink, SCHEMA, compression="zstd", use_dictionary=[n for n in NAMES if n not in plain]
+    ) as writer:
         for batch in batches:
             writer.write_table(pa.Table.from_batches([batch]).cast(SCHEMA), row_group_size=BATCH_ROWS)
             yield batch.num_rows

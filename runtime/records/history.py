@@ -1,9 +1,10 @@
 """What happened to one thing over all runs, from an index: one row a record, sorted by identifier, in a few files.
 
 The index of a sync is derived: it may be deleted at any time and is made again. Record files that it does not cover yet
-are asked directly, so that an answer is never older than the files. Index files are merged as they grow, so that there are
-few, and each names the record files that it covers.
+are asked directly, so that an answer is never older than the files. Index files are merged as they grow, so that there
+are few, and each names the record files that it covers.
 """
+
 from __future__ import annotations
 
 import fcntl
@@ -25,7 +26,16 @@ from runtime.records import duck
 from runtime.records.query import FileRef, Filter, Opened, opened, roots
 
 #: What the index says of each record; the rest is fetched by `place`.
-COLUMNS = ("identifier", "sync_run_id", "status", "status_message", "operation", "change_type", "outcome", "batch_ended_at")
+COLUMNS = (
+    "identifier",
+    "sync_run_id",
+    "status",
+    "status_message",
+    "operation",
+    "change_type",
+    "outcome",
+    "batch_ended_at",
+)
 NAMES = (*COLUMNS, "place")
 #: Long messages are cut in the index; the record has them whole.
 LONGEST_MESSAGE = 300
@@ -50,7 +60,11 @@ class HistoryIndex:
         found = self._indexed({key(f) for f in files} & covered, identifiers) if covered else []
         found += _asked([f for f in files if key(f) not in covered], identifiers)
         unique = {row["place"]: row for row in found}
-        return sorted(unique.values(), key=lambda r: (int(r["sync_run_id"] or 0), str(r["batch_ended_at"]), r["place"]), reverse=True)[:limit]
+        return sorted(
+            unique.values(),
+            key=lambda r: (int(r["sync_run_id"] or 0), str(r["batch_ended_at"]), r["place"]),
+            reverse=True,
+        )[:limit]
 
     def covered(self) -> set[str]:
         """The record files that are in the index."""
@@ -64,7 +78,7 @@ class HistoryIndex:
             covered = self.covered()
             missing = [f for f in files if key(f) not in covered]
             for at in range(0, len(missing), _FILES_AT_ONCE):
-                self._add(missing[at:at + _FILES_AT_ONCE])
+                self._add(missing[at : at + _FILES_AT_ONCE])
             self._merge({key(f) for f in files})
         return len(missing)
 
@@ -90,8 +104,10 @@ class HistoryIndex:
         tables, covered = [], list[str]()
         with duck.cursor(roots(files), seconds=0) as cursor:
             for part in parts:
-                sql = f"SELECT {_picked(part.files[0])} FROM ({part.source(position=True)}) WHERE identifier IS NOT NULL"
-                with suppress(*duck.DAMAGED):       # a damaged file stays out of the index; the run's page names it
+                sql = (
+                    f"SELECT {_picked(part.files[0])} FROM ({part.source(position=True)}) WHERE identifier IS NOT NULL"
+                )
+                with suppress(*duck.DAMAGED):  # a damaged file stays out of the index; the run's page names it
                     tables.append(cursor.sql(sql, params=part.values).to_arrow_table())
                     covered += [key(f) for f in part.files]
         if tables:
@@ -100,8 +116,13 @@ class HistoryIndex:
     def _write(self, table: pa.Table, covers: Sequence[str]) -> Path:
         place = self.folder / f"{uuid.uuid4().hex}.parquet"
         temporary = place.with_suffix(".part")
-        pq.write_table(table.replace_schema_metadata({"ondatra.covers": orjson.dumps(list(covers))}), temporary, compression="zstd",
-                       row_group_size=_GROUP_ROWS, use_dictionary=[n for n in NAMES if n not in ("identifier", "place")])
+        pq.write_table(
+            table.replace_schema_metadata({"ondatra.covers": orjson.dumps(list(covers))}),
+            temporary,
+            compression="zstd",
+            row_group_size=_GROUP_ROWS,
+            use_dictionary=[n for n in NAMES if n not in ("identifier", "place")],
+        )
         os.replace(temporary, place)
         return place
 
@@ -116,7 +137,9 @@ class HistoryIndex:
                 self._rewrite([place], kept)
         while True:
             sizes = sorted((p.stat().st_size, p) for p in self._places())
-            pairs = [(a, b) for (small, a), (large, b) in zip(sizes, sizes[1:], strict=False) if small * GROWTH >= large]
+            pairs = [
+                (a, b) for (small, a), (large, b) in zip(sizes, sizes[1:], strict=False) if small * GROWTH >= large
+            ]
             if not pairs:
                 return
             self._rewrite(pairs[0], kept)
@@ -126,12 +149,18 @@ class HistoryIndex:
         temporary = self.folder / f"{uuid.uuid4().hex}.part"
         covers = [name for place in places for name in _covers(place)]
         gone = sorted(set(covers) - kept)
-        with duckdb.connect(":memory:", config={"threads": 2, "memory_limit": "1GB", "temp_directory": str(self.folder / "spill")}) as one:
+        with duckdb.connect(
+            ":memory:", config={"threads": 2, "memory_limit": "1GB", "temp_directory": str(self.folder / "spill")}
+        ) as one:
             one.execute(
-                f"COPY (SELECT * FROM read_parquet($places, hive_partitioning = false) WHERE NOT list_contains($gone, split_part(place, ':', 1)) "
-                f"ORDER BY identifier) TO {duck.quoted(str(temporary))} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_GROUP_ROWS}, "
-                f"KV_METADATA {{'ondatra.covers': {duck.quoted(orjson.dumps([c for c in covers if c in kept]).decode())}}})",
-                {"places": [str(p) for p in places], "gone": gone})
+                f"COPY (SELECT * FROM read_parquet($places, hive_partitioning = false) WHERE NOT list_contains($gone, "
+                f"split_part(place, ':', 1)) "
+                f"ORDER BY identifier) TO {duck.quoted(str(temporary))} (FORMAT parquet, COMPRESSION zstd, "
+                f"ROW_GROUP_SIZE {_GROUP_ROWS}, "
+                f"KV_METADATA {{'ondatra.covers': "
+                f"{duck.quoted(orjson.dumps([c for c in covers if c in kept]).decode())}}})",
+                {"places": [str(p) for p in places], "gone": gone},
+            )
         os.replace(temporary, temporary.with_suffix(".parquet"))
         for place in places:
             place.unlink()
@@ -142,10 +171,17 @@ class HistoryIndex:
         for attempt in (1, 2):
             try:
                 with duck.cursor({self.folder}) as one:
-                    rows = duck.tuples(one, sql, {"files": list(map(str, self._places())), **{f"i{n}": text for n, text in enumerate(identifiers)}})
+                    rows = duck.tuples(
+                        one,
+                        sql,
+                        {
+                            "files": list(map(str, self._places())),
+                            **{f"i{n}": text for n, text in enumerate(identifiers)},
+                        },
+                    )
                 return [dict(zip(NAMES, r, strict=True)) for r in rows if r[-1].rpartition(":")[0] in kept]
             except StoreError:
-                if attempt == 2:                # the first time a merge may have removed a file under our hands
+                if attempt == 2:  # the first time a merge may have removed a file under our hands
                     raise
         return []
 
@@ -166,7 +202,9 @@ def _covers(place: Path) -> tuple[str, ...]:
 
 
 def _picked(file: FileRef) -> str:
-    shown = [f"left(status_message, {LONGEST_MESSAGE}) AS status_message" if n == "status_message" else n for n in COLUMNS]
+    shown = [
+        f"left(status_message, {LONGEST_MESSAGE}) AS status_message" if n == "status_message" else n for n in COLUMNS
+    ]
     return ", ".join([*shown, f"{duck.quoted(key(file))} || ':' || __row AS place"])
 
 
@@ -193,4 +231,7 @@ def _asked_of(one: duck.Cursor, part: Opened, where: str, values: Mapping[str, A
     keys = {str(p): key(f) for p, f in zip(part.places, part.files, strict=True)}
     file = "__file" if len(part.files) > 1 else duck.quoted(str(part.places[0]))
     sql = f"SELECT {', '.join(COLUMNS)}, __row, {file} FROM ({part.source(COLUMNS, position=True)}) WHERE {where}"
-    return [{**dict(zip(COLUMNS, row, strict=False)), "place": f"{keys[row[-1]]}:{row[-2]}"} for row in duck.tuples(one, sql, {**values, **part.values})]
+    return [
+        {**dict(zip(COLUMNS, row, strict=False)), "place": f"{keys[row[-1]]}:{row[-2]}"}
+        for row in duck.tuples(one, sql, {**values, **part.values})
+    ]

@@ -3,6 +3,7 @@
 Pages go by position: files whose counts say that they hold nothing are not opened, and no page sorts or skips rows
 that a count can skip. Files with fewer columns (7 or 8, as others write them) or more are read by name.
 """
+
 from __future__ import annotations
 
 import re
@@ -27,9 +28,21 @@ from runtime.tracking.files import SCHEMA
 NAMES = tuple(SCHEMA.names)
 #: What a person may call a status -> the words in the files.
 STATUSES: dict[str, tuple[str, ...]] = {
-    "success": ("succeeded",), "succeeded": ("succeeded",), "rejected": ("rejected",), "invalid": ("NULL", "DUPLICATE"),
-    "null": ("NULL",), "duplicate": ("DUPLICATE",), "planned": ("planned",)}
-SHOWN = {"succeeded": "Success", "rejected": "Rejected", "NULL": "Invalid", "DUPLICATE": "Invalid", "planned": "Planned"}
+    "success": ("succeeded",),
+    "succeeded": ("succeeded",),
+    "rejected": ("rejected",),
+    "invalid": ("NULL", "DUPLICATE"),
+    "null": ("NULL",),
+    "duplicate": ("DUPLICATE",),
+    "planned": ("planned",),
+}
+SHOWN = {
+    "succeeded": "Success",
+    "rejected": "Rejected",
+    "NULL": "Invalid",
+    "DUPLICATE": "Invalid",
+    "planned": "Planned",
+}
 _TYPES = {"string": "VARCHAR", "int64": "BIGINT", "int32": "INTEGER", "timestamp[us, tz=UTC]": "TIMESTAMPTZ"}
 #: Files looked at together where no count tells which of them hold a match; the last group is all the rest.
 GROUPS = (2, 16)
@@ -43,7 +56,7 @@ class FileRef:
     path: str
     rows: int
     counts: Mapping[str, int] | None = None
-    operations: Mapping[str, int] | None = None     # "status|operation|change_type" -> rows
+    operations: Mapping[str, int] | None = None  # "status|operation|change_type" -> rows
     min_identifier: str | None = None
     max_identifier: str | None = None
     run_id: int | None = None
@@ -57,7 +70,8 @@ class FileRef:
 @dataclass(frozen=True)
 class Filter:
     """What is looked for; what is None does not matter. `message` is a substring without case in which `%` stands for
-    anything, `pattern` a message group, `identifiers` exact ones (plain and masked forms), `prefix` the beginning of one."""
+    anything, `pattern` a message group, `identifiers` exact ones (plain and masked forms), `prefix` the beginning of
+    one."""
 
     status: str | None = None
     operation: str | None = None
@@ -93,8 +107,13 @@ class Filter:
             if file.operations is None:
                 return None
             split = [(k.split("|"), n) for k, n in file.operations.items()]
-            return sum(n for (status, operation, change), n in split if (not self.statuses or status in self.statuses)
-                       and self.operation in (None, "", operation) and self.change_type in (None, "", change))
+            return sum(
+                n
+                for (status, operation, change), n in split
+                if (not self.statuses or status in self.statuses)
+                and self.operation in (None, "", operation)
+                and self.change_type in (None, "", change)
+            )
         if not self.statuses:
             return file.rows
         return None if file.counts is None else sum(file.counts.get(s, 0) for s in self.statuses)
@@ -108,7 +127,9 @@ class Filter:
             return True
         if self.exact and not any(low <= text <= high for text in self.exact):
             return False
-        return not self.prefix or (low[:len(self.prefix)] <= self.prefix <= high[:len(self.prefix)] if self.prefix else True)
+        return not self.prefix or (
+            low[: len(self.prefix)] <= self.prefix <= high[: len(self.prefix)] if self.prefix else True
+        )
 
     def where(self) -> tuple[str, dict[str, Any]]:
         """The condition with its bound values."""
@@ -120,7 +141,9 @@ class Filter:
             values.update(bound)
 
         if self.statuses:
-            add(f"status IN ({', '.join(map(quoted, self.statuses))})")     # our own words, so that files are pruned by them
+            add(
+                f"status IN ({', '.join(map(quoted, self.statuses))})"
+            )  # our own words, so that files are pruned by them
         if self.operation:
             add("operation = $operation", operation=self.operation)
         if self.change_type:
@@ -135,7 +158,10 @@ class Filter:
             # most rows have no message, and to see that costs less than to look for text in none
             add("status_message IS NOT NULL AND contains(lower(status_message), lower($message))", message=self.message)
         elif self.message:
-            add(r"status_message ILIKE $message ESCAPE '\'", message="%" + re.sub(r"([\\_])", r"\\\1", self.message) + "%")
+            add(
+                r"status_message ILIKE $message ESCAPE '\'",
+                message="%" + re.sub(r"([\\_])", r"\\\1", self.message) + "%",
+            )
         if self.pattern:
             add(r"status_message LIKE $pattern ESCAPE '\'", pattern=messages.like(self.pattern))
         return " AND ".join(parts) or "true", values
@@ -161,6 +187,7 @@ def planned_file(store: Store, path: str, run_id: int | None = None) -> FileRef:
 
 # reading
 
+
 @dataclass(frozen=True)
 class Opened:
     """Files that follow one another and have the same columns."""
@@ -170,9 +197,14 @@ class Opened:
     names: frozenset[str]
 
     def source(self, columns: Sequence[str] = NAMES, *, position: bool = False) -> str:
-        """A SELECT of the named columns; one that the files lack is NULL. With the row's position in its file and, where there are several, the file."""
-        picked = [f"CAST({name} AS {_TYPES[str(SCHEMA.field(name).type)]}) AS {name}" if name in self.names
-                  else f"CAST({self._missing(name)} AS {_TYPES[str(SCHEMA.field(name).type)]}) AS {name}" for name in columns]
+        """A SELECT of the named columns; one that the files lack is NULL. With the row's position in its file and,
+        where there are several, the file."""
+        picked = [
+            f"CAST({name} AS {_TYPES[str(SCHEMA.field(name).type)]}) AS {name}"
+            if name in self.names
+            else f"CAST({self._missing(name)} AS {_TYPES[str(SCHEMA.field(name).type)]}) AS {name}"
+            for name in columns
+        ]
         extra = ["file_row_number AS __row", *["filename AS __file"] * (len(self.files) > 1)] if position else []
         options = ", file_row_number = true, filename = true" if position else ""
         return f"SELECT {', '.join([*picked, *extra])} FROM read_parquet($files{options}, hive_partitioning = false)"
@@ -181,7 +213,11 @@ class Opened:
         """Older files say only in their path to which sync and run they belong."""
         parts = self.files[0].path.split("/")
         told = {"sync_configuration_id": -3, "sync_run_id": -2}.get(name)
-        return quoted(parts[told]) if told and len(parts) >= 3 and len({f.path.rsplit("/", 1)[0] for f in self.files}) == 1 else "NULL"
+        return (
+            quoted(parts[told])
+            if told and len(parts) >= 3 and len({f.path.rsplit("/", 1)[0] for f in self.files}) == 1
+            else "NULL"
+        )
 
     def each(self) -> Iterator[Opened]:
         """One file at a time."""
@@ -223,7 +259,7 @@ def _local(files: Sequence[FileRef], problems: list[str]) -> Sequence[Path | Non
         try:
             return next(iter(stores.values())).locals([f.path for f in files])
         except StoreError:
-            pass                                    # one by one, to learn which
+            pass  # one by one, to learn which
     found: list[Path | None] = []
     for file in files:
         try:
@@ -238,16 +274,31 @@ def roots(files: Sequence[FileRef]) -> set[Path]:
     """The folders that may be read for these files: the record folder of one organization, or a cache."""
     stores = {id(f.store): f.store for f in files}
     found = set()
-    for at, top in {(id(f.store), "/".join(f.path.split("/", 2)[:2])) for f in files}:      # few, where there are many files
+    for at, top in {
+        (id(f.store), "/".join(f.path.split("/", 2)[:2])) for f in files
+    }:  # few, where there are many files
         root = stores[at].local_root()
-        found.add(root / top if top.startswith("sync_tracking_datasets/") and (root / "sync_tracking_datasets").is_dir() else root)
+        found.add(
+            root / top
+            if top.startswith("sync_tracking_datasets/") and (root / "sync_tracking_datasets").is_dir()
+            else root
+        )
     return found
 
 
 # questions
 
-def page(files: Sequence[FileRef], filter: Filter | None = None, *, after: str | None = None, offset: int = 0, limit: int = 100) -> Page:
-    """At most `limit` rows that match, behind the address `after` and `offset` further matches. Files stay in their order."""
+
+def page(
+    files: Sequence[FileRef],
+    filter: Filter | None = None,
+    *,
+    after: str | None = None,
+    offset: int = 0,
+    limit: int = 100,
+) -> Page:
+    """At most `limit` rows that match, behind the address `after` and `offset` further matches. Files stay in their
+    order."""
     chosen = filter or Filter()
     where, values = chosen.where()
     found = Page()
@@ -263,7 +314,12 @@ def page(files: Sequence[FileRef], filter: Filter | None = None, *, after: str |
             for part in opened(group, found.problems):
                 offset = _read(one, part, condition, values, found, offset, limit + 1)
             if len(found.rows) > limit:
-                return Page(found.rows[:limit], found.places[:limit], found.places[limit - 1] if limit else after, found.problems)
+                return Page(
+                    found.rows[:limit],
+                    found.places[:limit],
+                    found.places[limit - 1] if limit else after,
+                    found.problems,
+                )
     return found
 
 
@@ -275,13 +331,15 @@ def _cut(files: Sequence[FileRef], after: str | None) -> tuple[FileRef | None, S
     at = next((i for i, f in enumerate(files) if f.name == name), None)
     if at is None or not row.isdigit():
         raise ConfigError(f"there is no page behind {after!r} in this run: begin at the first page")
-    return files[at], files[at + 1:], int(row)
+    return files[at], files[at + 1 :], int(row)
 
 
 def _skip(files: Sequence[FileRef], chosen: Filter, offset: int) -> tuple[int, Sequence[FileRef]]:
     """Leaves out files whose counts lie wholly before the offset; they are not opened."""
     at = 0
-    while chosen.by_counts and offset and at < len(files) and (n := chosen.matches(files[at])) is not None and n <= offset:
+    while (
+        chosen.by_counts and offset and at < len(files) and (n := chosen.matches(files[at])) is not None and n <= offset
+    ):
         offset -= n
         at += 1
     return offset, files[at:]
@@ -305,14 +363,20 @@ def _groups(files: Sequence[FileRef], chosen: Filter, wanted: int) -> Iterator[S
         yield group
 
 
-def _read(one: duck.Cursor, part: Opened, where: str, values: Mapping[str, Any], found: Page, offset: int, most: int) -> int:
+def _read(
+    one: duck.Cursor, part: Opened, where: str, values: Mapping[str, Any], found: Page, offset: int, most: int
+) -> int:
     """Adds matching rows up to `most` in all; what is left of the offset."""
     if (wanted := most - len(found.rows)) <= 0:
         return offset
     bound = {**values, **part.values}
     alone = part.files[0].name if len(part.files) == 1 else ""
     # a range of positions skips what lies before it without reading it
-    cut = f"AND __row BETWEEN {offset} AND {offset + wanted - 1}" if alone and where == "true" else f"LIMIT {wanted} OFFSET {offset}"
+    cut = (
+        f"AND __row BETWEEN {offset} AND {offset + wanted - 1}"
+        if alone and where == "true"
+        else f"LIMIT {wanted} OFFSET {offset}"
+    )
     try:
         rows = duck.tuples(one, f"SELECT * FROM ({part.source(position=True)}) WHERE {where} {cut}", bound)
         left = 0 if rows or not offset else max(0, offset - _count(one, part, where, values))
@@ -320,7 +384,7 @@ def _read(one: duck.Cursor, part: Opened, where: str, values: Mapping[str, Any],
         if len(part.files) == 1:
             found.problems.append(duck.unreadable(part.files[0].name, error))
             return offset
-        for each in part.each():                # one of them is damaged: the others are shown
+        for each in part.each():  # one of them is damaged: the others are shown
             offset = _read(one, each, where, values, found, offset, most)
         return offset
     names = {str(p): f.name for p, f in zip(part.places, part.files, strict=True)}
@@ -353,7 +417,9 @@ def record(files: Sequence[FileRef], place: str) -> dict[str, Any] | None:
         return None
     with duck.cursor(roots(chosen)) as one:
         for part in opened(chosen, []):
-            rows = duck.tuples(one, f"SELECT * FROM ({part.source(position=True)}) WHERE __row = {int(row)}", part.values)
+            rows = duck.tuples(
+                one, f"SELECT * FROM ({part.source(position=True)}) WHERE __row = {int(row)}", part.values
+            )
             return dict(zip(NAMES, rows[0], strict=False)) if rows else None
     return None
 
@@ -398,4 +464,6 @@ def duckdb_query(files: Sequence[FileRef], filter: Filter | None = None) -> str:
     folders = sorted({f.store.url_of(f.path).rsplit("/", 1)[0] for f in files})
     globs = [unquote(folder.removeprefix("file://")) + "/*.parquet" for folder in folders]
     source = quoted(globs[0]) if len(globs) == 1 else f"[{', '.join(map(quoted, globs))}]"
-    return f"SELECT *\nFROM read_parquet({source}, hive_partitioning = false)" + (f"\nWHERE {where}" if where != "true" else "")
+    return f"SELECT *\nFROM read_parquet({source}, hive_partitioning = false)" + (
+        f"\nWHERE {where}" if where != "true" else ""
+    )

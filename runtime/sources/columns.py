@@ -1,4 +1,5 @@
 """The columns of a model in Spark's dialect: only Spark's analyser knows them, over empty inputs of the right types."""
+
 from __future__ import annotations
 
 import re
@@ -16,14 +17,33 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
-NAMES = {"tinyint": "TINYINT", "smallint": "SMALLINT", "int": "INTEGER", "bigint": "BIGINT", "float": "FLOAT", "double": "DOUBLE", "boolean": "BOOLEAN",
-         "string": "VARCHAR", "binary": "BLOB", "date": "DATE", "timestamp": "TIMESTAMP WITH TIME ZONE", "timestamp_ntz": "TIMESTAMP", "void": "VARCHAR"}
+NAMES = {
+    "tinyint": "TINYINT",
+    "smallint": "SMALLINT",
+    "int": "INTEGER",
+    "bigint": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "boolean": "BOOLEAN",
+    "string": "VARCHAR",
+    "binary": "BLOB",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP WITH TIME ZONE",
+    "timestamp_ntz": "TIMESTAMP",
+    "void": "VARCHAR",
+}
 
 
 def columns_of(schema: StructType) -> tuple[Column, ...]:
     """The columns with the names that DuckDB gives to the same types."""
-    return tuple(Column(f.name, duckdb_type(f.dataType), "STRING" if f.dataType.simpleString() == "void" else f.dataType.simpleString().upper())
-                 for f in schema.fields)
+    return tuple(
+        Column(
+            f.name,
+            duckdb_type(f.dataType),
+            "STRING" if f.dataType.simpleString() == "void" else f.dataType.simpleString().upper(),
+        )
+        for f in schema.fields
+    )
 
 
 def empty(spark: SparkSession, columns: Iterable[Column]) -> DataFrame:
@@ -41,7 +61,9 @@ def duckdb_type(kind: DataType) -> str:
     if isinstance(kind, t.StructType):
         return "STRUCT(" + ", ".join(f'"{f.name}" {duckdb_type(f.dataType)}' for f in kind.fields) + ")"
     text = kind.simpleString()
-    return NAMES.get(text, text.upper() if text.startswith("decimal") else "TIME" if text.startswith("time(") else text.upper())
+    return NAMES.get(
+        text, text.upper() if text.startswith("decimal") else "TIME" if text.startswith("time(") else text.upper()
+    )
 
 
 class WithSpark:
@@ -56,13 +78,17 @@ class WithSpark:
         self._spark = self._spark or self.session()
         return self._spark
 
-    def columns(self, name: str, translated: Translated, known: Mapping[str, tuple[Column, ...]]) -> tuple[Column, ...] | None:
+    def columns(
+        self, name: str, translated: Translated, known: Mapping[str, tuple[Column, ...]]
+    ) -> tuple[Column, ...] | None:
         """The columns of a model; None if those of a table are not known. SqlProblems if Spark refuses the SQL."""
         from pyspark.errors import PySparkException
 
         if any(table not in known for table in translated.tables):
             return None
-        views = {t.replace(".", "__"): known[t] for t in translated.tables} | {f.view: f.columns for f in translated.files}
+        views = {t.replace(".", "__"): known[t] for t in translated.tables} | {
+            f.view: f.columns for f in translated.files
+        }
         for view, columns in views.items():
             empty(self.spark, columns).createOrReplaceTempView(view)
         try:
@@ -82,6 +108,10 @@ def refusal(error: Exception, translated: Translated) -> tuple[int, str]:
     message = said_by_spark(text)
     for table in translated.tables:
         message = message.replace(f"`{table.replace('.', '__')}`", table)
-    if translated.columns is not None:          # the text is the translation's: its lines are not the file's
-        return 1, f"Spark refuses the translation ({message}); rewrite it, or write the model in Spark SQL with `-- @dialect: spark`"
+    if translated.columns is not None:  # the text is the translation's: its lines are not the file's
+        return (
+            1,
+            f"Spark refuses the translation ({message}); rewrite it, or write the model in Spark SQL with `-- "
+            f"@dialect: spark`",
+        )
     return int(line[1]) if line else 1, message

@@ -1,8 +1,10 @@
-"""`ondatra.toml`: the project's dialect, and the sources outside of it by name. Secrets stand in the environment, never in the file.
+"""`ondatra.toml`: the project's dialect, and the sources outside of it by name. Secrets stand in the environment, never
+in the file.
 
-A connection reaches exactly what it says and nothing with the install's own credentials: URLs hold no parameters, drivers take the
-properties on a list (others load code or files), and an object store needs keys of its own.
+A connection reaches exactly what it says and nothing with the install's own credentials: URLs hold no parameters,
+drivers take the properties on a list (others load code or files), and an object store needs keys of its own.
 """
+
 from __future__ import annotations
 
 import re
@@ -20,33 +22,82 @@ from runtime.model import Dialect
 
 FILE = "ondatra.toml"
 #: Names that DuckDB or Spark give a meaning of their own.
-TAKEN = {"main", "memory", "system", "temp", "spark_catalog", "parquet", "csv", "json", "orc", "text", "delta", "avro", "binaryfile", "jdbc", "xml",
-         "iceberg", "image", "libsvm", "hudi", "kafka"}
-DRIVERS = {"postgresql": "org.postgresql.Driver", "mysql": "com.mysql.cj.jdbc.Driver", "mariadb": "org.mariadb.jdbc.Driver",
-           "sqlserver": "com.microsoft.sqlserver.jdbc.SQLServerDriver", "redshift": "com.amazon.redshift.Driver"}
-PROPERTIES = {"ssl", "sslmode", "connectTimeout", "socketTimeout", "loginTimeout", "currentSchema", "databaseName", "encrypt", "trustServerCertificate",
-              "ApplicationName", "applicationName", "useSSL", "requireSSL", "serverTimezone"}
+TAKEN = {
+    "main",
+    "memory",
+    "system",
+    "temp",
+    "spark_catalog",
+    "parquet",
+    "csv",
+    "json",
+    "orc",
+    "text",
+    "delta",
+    "avro",
+    "binaryfile",
+    "jdbc",
+    "xml",
+    "iceberg",
+    "image",
+    "libsvm",
+    "hudi",
+    "kafka",
+}
+DRIVERS = {
+    "postgresql": "org.postgresql.Driver",
+    "mysql": "com.mysql.cj.jdbc.Driver",
+    "mariadb": "org.mariadb.jdbc.Driver",
+    "sqlserver": "com.microsoft.sqlserver.jdbc.SQLServerDriver",
+    "redshift": "com.amazon.redshift.Driver",
+}
+PROPERTIES = {
+    "ssl",
+    "sslmode",
+    "connectTimeout",
+    "socketTimeout",
+    "loginTimeout",
+    "currentSchema",
+    "databaseName",
+    "encrypt",
+    "trustServerCertificate",
+    "ApplicationName",
+    "applicationName",
+    "useSSL",
+    "requireSSL",
+    "serverTimezone",
+}
 _SECRET_NAME = re.compile(r"password|passwd|secret|token|credential|private|api.?key|access.?key", re.I)
-KEYS = {"jdbc": {"type", "url", "user", "password", "properties", "fetch_size"},
-        "s3": {"type", "url", "endpoint", "region", "access_key", "secret_key", "session_token", "format"},
-        "catalog": {"type", "class", "options"}}
+KEYS = {
+    "jdbc": {"type", "url", "user", "password", "properties", "fetch_size"},
+    "s3": {"type", "url", "endpoint", "region", "access_key", "secret_key", "session_token", "format"},
+    "catalog": {"type", "class", "options"},
+}
 SECRET = {"password", "access_key", "secret_key", "session_token"}
 FORMATS = ("parquet", "delta")
-_URL = {"jdbc": re.compile(rf"jdbc:({'|'.join(DRIVERS)})://[\w.-]+(:\d+)?(/[\w.-]*)?\Z"), "s3": re.compile(r"s3://[a-z0-9][a-z0-9.-]+(/[\w./=-]*)?\Z")}
-_FORM = {"jdbc": "jdbc:postgresql://host:5432/database, without user, password or parameters (there are user, password and properties for them); "
-                 f"databases: {', '.join(DRIVERS)}", "s3": "s3://bucket or s3://bucket/prefix"}
+_URL = {
+    "jdbc": re.compile(rf"jdbc:({'|'.join(DRIVERS)})://[\w.-]+(:\d+)?(/[\w.-]*)?\Z"),
+    "s3": re.compile(r"s3://[a-z0-9][a-z0-9.-]+(/[\w./=-]*)?\Z"),
+}
+_FORM = {
+    "jdbc": "jdbc:postgresql://host:5432/database, without user, password or parameters (there are user, password and "
+    "properties for them); "
+    f"databases: {', '.join(DRIVERS)}",
+    "s3": "s3://bucket or s3://bucket/prefix",
+}
 
 
 @dataclass(frozen=True)
 class Connection:
-    """One `[connections.NAME]`. `told` is its table with secrets filled in; `missing` names secrets that are not set."""
+    """One `[connections.NAME]`. `told` is its table with secrets filled in; `missing` names secrets that are not
+    set."""
 
     name: str
     type: str
     told: Mapping[str, Any] = field(repr=False)
-    hidden: tuple[str, ...] = field(default=(), repr=False)     # the values that came from the environment
+    hidden: tuple[str, ...] = field(default=(), repr=False)  # the values that came from the environment
     missing: tuple[str, ...] = ()
-    source: str = ""                            # where a missing secret is to be set
+    source: str = ""  # where a missing secret is to be set
 
     def scrub(self, text: str) -> str:
         """A message of the other side, without this connection's secrets."""
@@ -95,15 +146,27 @@ class _Reader:
         self.lines, self.secrets, self.problems = text.splitlines(), secrets, list[Problem]()
 
     def wrong(self, key: str, message: str, name: str = "") -> None:
-        start = next((i for i, text in enumerate(self.lines) if name and re.match(rf"\s*\[\s*connections\s*\.\s*[\"']?{re.escape(name)}\b", text)), 0)
-        line = next((i for i in range(start, len(self.lines)) if re.match(rf"\s*\[?[\"']?{re.escape(key)}\b", self.lines[i])), start)
+        start = next(
+            (
+                i
+                for i, text in enumerate(self.lines)
+                if name and re.match(rf"\s*\[\s*connections\s*\.\s*[\"']?{re.escape(name)}\b", text)
+            ),
+            0,
+        )
+        line = next(
+            (i for i in range(start, len(self.lines)) if re.match(rf"\s*\[?[\"']?{re.escape(key)}\b", self.lines[i])),
+            start,
+        )
         self.problems.append(Problem(FILE, line + 1, f"connection {name}: {message}" if name else message))
 
     def connection(self, name: str, table: dict[str, Any]) -> Connection | None:
         before = len(self.problems)
         kind = table.get("type")
         if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name in TAKEN:
-            self.wrong("", "its name must be lower-case letters, digits and underscores and no word that SQL uses itself", name)
+            self.wrong(
+                "", "its name must be lower-case letters, digits and underscores and no word that SQL uses itself", name
+            )
         if kind not in KEYS:
             self.wrong("type", f"type is jdbc, s3 or catalog; found {kind!r}", name)
             return None
@@ -112,9 +175,18 @@ class _Reader:
         self._values(name, kind, table)
         hidden: list[str] = []
         missing: list[str] = []
-        values = self._filled(name, {k: v for k, v in table.items() if k not in ("properties", "options")}, hidden, missing)
-        values |= {"properties": table.get("properties", {}), "options": self._filled(name, table.get("options", {}), hidden, missing)}
-        return Connection(name, kind, values, tuple(hidden), tuple(missing), self.secrets.source) if len(self.problems) == before else None
+        values = self._filled(
+            name, {k: v for k, v in table.items() if k not in ("properties", "options")}, hidden, missing
+        )
+        values |= {
+            "properties": table.get("properties", {}),
+            "options": self._filled(name, table.get("options", {}), hidden, missing),
+        }
+        return (
+            Connection(name, kind, values, tuple(hidden), tuple(missing), self.secrets.source)
+            if len(self.problems) == before
+            else None
+        )
 
     def _filled(self, name: str, table: Mapping[str, Any], hidden: list[str], missing: list[str]) -> dict[str, Any]:
         """The table with the environment's values in the place of `{ env = "NAME" }`."""
@@ -135,7 +207,12 @@ class _Reader:
         known = from_env().catalog_classes
         if table.get("class") not in known:
             allowed = ", ".join(known) or "none"
-            self.wrong("class", f"class is one that the install allows in ONDATRA_CATALOG_CLASSES ({allowed}); found {table.get('class')!r}", name)
+            self.wrong(
+                "class",
+                f"class is one that the install allows in ONDATRA_CATALOG_CLASSES ({allowed}); found "
+                f"{table.get('class')!r}",
+                name,
+            )
         options = table.get("options", {})
         if not isinstance(options, dict) or not all(isinstance(v, str | int | bool | dict) for v in options.values()):
             self.wrong("options", "options is a table of texts, numbers and truth values", name)
@@ -145,7 +222,12 @@ class _Reader:
             if not re.fullmatch(r"[\w.-]+", key):
                 self.wrong("options", f"the option {key!r} is no name of letters, digits, points and dashes", name)
             elif _SECRET_NAME.search(key) and not isinstance(options[key], dict):
-                self.wrong("options", f'{key} must not stand in this file: write {key} = {{ env = "NAME" }} and set NAME in {self.secrets.source}', name)
+                self.wrong(
+                    "options",
+                    f'{key} must not stand in this file: write {key} = {{ env = "NAME" }} and set NAME in '
+                    f"{self.secrets.source}",
+                    name,
+                )
 
     def _values(self, name: str, kind: str, table: dict[str, Any]) -> None:
         if kind == "catalog":
@@ -157,9 +239,18 @@ class _Reader:
             self.wrong("url", f"url must be {_FORM[kind]}", name)
         for key in sorted(SECRET & set(table)):
             if not isinstance(table[key], dict):
-                self.wrong(key, f'{key} must not stand in this file: write {key} = {{ env = "NAME" }} and set NAME in {self.secrets.source}', name)
+                self.wrong(
+                    key,
+                    f'{key} must not stand in this file: write {key} = {{ env = "NAME" }} and set NAME in '
+                    f"{self.secrets.source}",
+                    name,
+                )
         for key in sorted({"access_key", "secret_key"} - set(table)) if kind == "s3" else ():
-            self.wrong("", f'{key} is missing: write {key} = {{ env = "NAME" }}; the install\'s own credentials are not used', name)
+            self.wrong(
+                "",
+                f'{key} is missing: write {key} = {{ env = "NAME" }}; the install\'s own credentials are not used',
+                name,
+            )
         if table.get("format", "parquet") not in FORMATS:
             self.wrong("format", f"format is {' or '.join(FORMATS)}; found {table['format']!r}", name)
         if not isinstance(table.get("fetch_size", 1), int) or table.get("fetch_size", 1) < 1:
@@ -172,4 +263,6 @@ class _Reader:
             self.wrong("properties", "properties is a table of texts, numbers and truth values", name)
             return
         for key in sorted(set(properties) - PROPERTIES):
-            self.wrong("properties", f"the property {key} is not allowed; allowed: {', '.join(sorted(PROPERTIES))}", name)
+            self.wrong(
+                "properties", f"the property {key} is not allowed; allowed: {', '.join(sorted(PROPERTIES))}", name
+            )

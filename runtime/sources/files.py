@@ -1,8 +1,9 @@
 """Files as DataFrames with DuckDB's semantics, and what tells that they changed.
 
-CSV and JSON are read by DuckDB itself into Parquet, in parallel and in pieces, so that types, NULLs, quoting and errors are
-exactly its own; Spark reads Parquet directly where the columns need no conversion.
+CSV and JSON are read by DuckDB itself into Parquet, in parallel and in pieces, so that types, NULLs, quoting and errors
+are exactly its own; Spark reads Parquet directly where the columns need no conversion.
 """
+
 from __future__ import annotations
 
 import atexit
@@ -29,11 +30,25 @@ if TYPE_CHECKING:
 
 #: A file younger than this may still be written; it counts as changed.
 SETTLED_NS = 2_000_000_000
-_PLAIN = re.compile(r"(BOOLEAN|TINYINT|SMALLINT|INTEGER|BIGINT|FLOAT|DOUBLE|VARCHAR|DATE|TIMESTAMP|TIMESTAMP WITH TIME ZONE|BLOB|DECIMAL\(\d+,\d+\))\Z")
+_PLAIN = re.compile(
+    r"(BOOLEAN|TINYINT|SMALLINT|INTEGER|BIGINT|FLOAT|DOUBLE|VARCHAR|DATE|TIMESTAMP|TIMESTAMP WITH TIME "
+    r"ZONE|BLOB|DECIMAL\(\d+,\d+\))\Z"
+)
 _guard = threading.Lock()
-_staging: dict[str, threading.Lock] = {}        # by the name of the folder that is being made
-_PARQUET = {"UTINYINT": "SMALLINT", "USMALLINT": "INTEGER", "UINTEGER": "BIGINT", "UBIGINT": "DECIMAL(20,0)", "HUGEINT": "DECIMAL(38,0)", "UUID": "VARCHAR",
-            "JSON": "VARCHAR", "ENUM": "VARCHAR", "TIMESTAMP_S": "TIMESTAMP", "TIMESTAMP_MS": "TIMESTAMP", "NULL": "VARCHAR"}
+_staging: dict[str, threading.Lock] = {}  # by the name of the folder that is being made
+_PARQUET = {
+    "UTINYINT": "SMALLINT",
+    "USMALLINT": "INTEGER",
+    "UINTEGER": "BIGINT",
+    "UBIGINT": "DECIMAL(20,0)",
+    "HUGEINT": "DECIMAL(38,0)",
+    "UUID": "VARCHAR",
+    "JSON": "VARCHAR",
+    "ENUM": "VARCHAR",
+    "TIMESTAMP_S": "TIMESTAMP",
+    "TIMESTAMP_MS": "TIMESTAMP",
+    "NULL": "VARCHAR",
+}
 
 
 def files_of(read: FileRead) -> list[Path]:
@@ -56,14 +71,17 @@ def fingerprint(read: FileRead) -> str | None:
 
 
 def open_file(spark: SparkSession, read: FileRead) -> DataFrame:
-    """The rows of a file read, its columns in DuckDB's order, each of the type `read.columns` says. BuildError if DuckDB cannot read it."""
+    """The rows of a file read, its columns in DuckDB's order, each of the type `read.columns` says. BuildError if
+    DuckDB cannot read it."""
     if read.format == "delta":
         frame = spark.read.format("delta").load(read.paths[0])
     elif _direct(read):
         frame = spark.read.parquet(*map(str, files_of(read)))
     else:
         frame = spark.read.parquet(str(staged(read)))
-    return frame.selectExpr(*(f"CAST({name_quoted(c.name)} AS {c.spark_type}) AS {name_quoted(c.name)}" for c in read.columns))
+    return frame.selectExpr(
+        *(f"CAST({name_quoted(c.name)} AS {c.spark_type}) AS {name_quoted(c.name)}" for c in read.columns)
+    )
 
 
 def _direct(read: FileRead) -> bool:
@@ -71,9 +89,14 @@ def _direct(read: FileRead) -> bool:
     if read.format != "parquet" or read.options or not all(_PLAIN.match(c.duckdb_type) for c in read.columns):
         return False
     import pyarrow.parquet as pq
+
     names = [c.name for c in read.columns]
     schemas = [pq.read_schema(path) for path in files_of(read)]
-    return bool(schemas) and all(s.names == names and s.equals(schemas[0]) for s in schemas) and not any("ns" in str(t) for t in schemas[0].types)
+    return (
+        bool(schemas)
+        and all(s.names == names and s.equals(schemas[0]) for s in schemas)
+        and not any("ns" in str(t) for t in schemas[0].types)
+    )
 
 
 def staged(read: FileRead) -> Path:
@@ -83,7 +106,7 @@ def staged(read: FileRead) -> Path:
     with _guard:
         folder = _scratch() / name
         guard = _staging.setdefault(name, threading.Lock())
-    with guard:                                 # models that are built side by side may read the same file
+    with guard:  # models that are built side by side may read the same file
         if not (folder / "_SUCCESS").exists():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
@@ -94,14 +117,27 @@ def staged(read: FileRead) -> Path:
 
 def _copy(read: FileRead, folder: Path) -> None:
     import duckdb
-    columns = ", ".join(f'CAST("{_doubled(c.name)}" AS {parquet_type(parse(c.duckdb_type))}) AS "{_doubled(c.name)}"' for c in read.columns)
-    con = duckdb.connect(":memory:", config={"threads": 2, "memory_limit": "1GB", "temp_directory": str(folder.parent / f"{folder.name}.tmp"),
-                                             "autoinstall_known_extensions": "false"})
+
+    columns = ", ".join(
+        f'CAST("{_doubled(c.name)}" AS {parquet_type(parse(c.duckdb_type))}) AS "{_doubled(c.name)}"'
+        for c in read.columns
+    )
+    con = duckdb.connect(
+        ":memory:",
+        config={
+            "threads": 2,
+            "memory_limit": "1GB",
+            "temp_directory": str(folder.parent / f"{folder.name}.tmp"),
+            "autoinstall_known_extensions": "false",
+        },
+    )
     try:
         con.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = false")
         source = call(read.function, read.paths, dict(read.options))
-        con.execute(f"COPY (SELECT {columns} FROM {source}) TO '{str(folder).replace(chr(39), chr(39) * 2)}' "
-                    "(FORMAT parquet, COMPRESSION zstd, PER_THREAD_OUTPUT true, OVERWRITE_OR_IGNORE true)")
+        con.execute(
+            f"COPY (SELECT {columns} FROM {source}) TO '{str(folder).replace(chr(39), chr(39) * 2)}' "
+            "(FORMAT parquet, COMPRESSION zstd, PER_THREAD_OUTPUT true, OVERWRITE_OR_IGNORE true)"
+        )
     except duckdb.Error as error:
         shutil.rmtree(folder, ignore_errors=True)
         said = f"{read.function}({', '.join(map(repr, shown(read)))}): {one_line(brief(str(error)))}"
@@ -122,7 +158,11 @@ def parquet_type(t: Type) -> str:
     if t.name == "MAP":
         return f"MAP({parquet_type(t.args[0])}, {parquet_type(t.args[1])})"
     if t.name == "STRUCT":
-        return "STRUCT(" + ", ".join(f'"{_doubled(n)}" {parquet_type(a)}' for n, a in zip(t.fields, t.args, strict=True)) + ")"
+        return (
+            "STRUCT("
+            + ", ".join(f'"{_doubled(n)}" {parquet_type(a)}' for n, a in zip(t.fields, t.args, strict=True))
+            + ")"
+        )
     return _PARQUET.get(t.name, str(t))
 
 

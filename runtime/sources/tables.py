@@ -1,4 +1,6 @@
-"""Tables of connections as DataFrames. Nothing is filtered or summed up over there: text compares otherwise in other databases."""
+"""Tables of connections as DataFrames. Nothing is filtered or summed up over there: text compares otherwise in other
+databases."""
+
 from __future__ import annotations
 
 import re
@@ -13,9 +15,15 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"[a-z_][a-z0-9_$]*\Z")
 #: What a person can do about the commonest refusals.
-WAYS_OUT = {"No suitable driver": "its driver is not among the jars", "ClassNotFoundException": "its driver or file system is not among the jars",
-            "DATA_SOURCE_NOT_FOUND": "its driver or file system is not among the jars"}
-JARS = "`python -m runtime.lake.jars GROUP:NAME:VERSION FOLDER` fetches one into the folder of ONDATRA_JARS_DIR, see docs/connections.md"
+WAYS_OUT = {
+    "No suitable driver": "its driver is not among the jars",
+    "ClassNotFoundException": "its driver or file system is not among the jars",
+    "DATA_SOURCE_NOT_FOUND": "its driver or file system is not among the jars",
+}
+JARS = (
+    "`python -m runtime.lake.jars GROUP:NAME:VERSION FOLDER` fetches one into the folder of ONDATRA_JARS_DIR, see "
+    "docs/connections.md"
+)
 
 
 def open_table(spark: SparkSession, connection: Connection, name: str) -> DataFrame:
@@ -32,27 +40,44 @@ def open_table(spark: SparkSession, connection: Connection, name: str) -> DataFr
 
 def explained(connection: Connection, error: BaseException) -> str:
     """The other side's words in one line, without secrets, with a way out where one is known."""
-    text = f"{error}\n{getattr(error, '_stackTrace', '')}"      # causes stand in the trace only
+    text = f"{error}\n{getattr(error, '_stackTrace', '')}"  # causes stand in the trace only
     cause = re.findall(r"(?:SQL\w*|ClassNotFound|FileNotFound|AccessDenied)Exception: (.+)", text)
-    line = said_by_spark(cause[-1] if cause else next((t for t in text.splitlines() if t.strip()), type(error).__name__))
+    line = said_by_spark(
+        cause[-1] if cause else next((t for t in text.splitlines() if t.strip()), type(error).__name__)
+    )
     way_out = next((f" ({way}: {JARS})" for mark, way in WAYS_OUT.items() if mark in text), "")
     return connection.scrub(line)[:500] + way_out
 
 
 def _jdbc(spark: SparkSession, connection: Connection, schema: str, table: str) -> DataFrame:
     told = connection.told
-    options = {**{k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in told.get("properties", {}).items()},
-               "url": told["url"], "driver": DRIVERS[told["url"].split(":")[1]], "dbtable": f"{schema}.{table}",
-               "fetchsize": str(told.get("fetch_size", 10_000)),
-               "preferTimestampNTZ": "true", "pushDownPredicate": "false", "pushDownAggregate": "false", "pushDownLimit": "false",
-               "pushDownOffset": "false", "pushDownTableSample": "false"}
+    options = {
+        **{k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in told.get("properties", {}).items()},
+        "url": told["url"],
+        "driver": DRIVERS[told["url"].split(":")[1]],
+        "dbtable": f"{schema}.{table}",
+        "fetchsize": str(told.get("fetch_size", 10_000)),
+        "preferTimestampNTZ": "true",
+        "pushDownPredicate": "false",
+        "pushDownAggregate": "false",
+        "pushDownLimit": "false",
+        "pushDownOffset": "false",
+        "pushDownTableSample": "false",
+    }
     options |= {k: str(told[k]) for k in ("user", "password") if told.get(k)}
     return spark.read.format("jdbc").options(**options).load()
 
 
 def _s3(spark: SparkSession, connection: Connection, schema: str, table: str) -> DataFrame:
     told = connection.told
-    options = s3a("fs.s3a.", told.get("endpoint"), told.get("region", "us-east-1"), told["access_key"], told["secret_key"], told.get("session_token"))
+    options = s3a(
+        "fs.s3a.",
+        told.get("endpoint"),
+        told.get("region", "us-east-1"),
+        told["access_key"],
+        told["secret_key"],
+        told.get("session_token"),
+    )
     # a file system is cached by its host alone: two connections to one bucket with other keys must not share it
     options |= {"fs.s3a.path.style.access": "true", "fs.s3a.impl.disable.cache": "true"}
     path = told["url"].replace("s3://", "s3a://", 1).rstrip("/") + f"/{schema}/{table}"

@@ -1,4 +1,5 @@
-"""DuckDB's SQL on Spark, and Spark's own: `references` and `translate`. The translators load when a text needs them; most were translated before."""
+"""DuckDB's SQL on Spark, and Spark's own: `references` and `translate`. The translators load when a text needs them;
+most were translated before."""
 
 from __future__ import annotations
 
@@ -15,7 +16,17 @@ from .kept import remembering
 from .model import FileRead, SqlProblems, TableRef, Translated
 from .places import Place
 
-__all__ = ["FileRead", "SqlProblems", "TableRef", "Translated", "read_ahead", "references", "remembering", "translate", "translate_ahead"]
+__all__ = [
+    "FileRead",
+    "SqlProblems",
+    "TableRef",
+    "Translated",
+    "read_ahead",
+    "references",
+    "remembering",
+    "translate",
+    "translate_ahead",
+]
 
 
 @lru_cache(2000)
@@ -38,7 +49,8 @@ def references(sql: str, dialect: str = "duckdb") -> tuple[TableRef, ...]:
 
 
 def read_ahead(models: Iterable[tuple[str, str]]) -> None:
-    """Makes `references` cheaper for these (SQL, dialect): what is remembered is looked up at once, and the rest parsed at once."""
+    """Makes `references` cheaper for these (SQL, dialect): what is remembered is looked up at once, and the rest parsed
+    at once."""
     wanted = [(sql, dialect) for sql, dialect in models if dialect == "duckdb"]
     memory = kept.current()
     unknown = memory.look_ahead(wanted) if memory else wanted
@@ -49,10 +61,13 @@ def read_ahead(models: Iterable[tuple[str, str]]) -> None:
 
 
 def translate_ahead(
-    models: Sequence[tuple[str, str, Mapping[str, tuple[Column, ...]]]], *, project_dir: str | Path, allow_paths: Sequence[str | Path] = ()
+    models: Sequence[tuple[str, str, Mapping[str, tuple[Column, ...]]]],
+    *,
+    project_dir: str | Path,
+    allow_paths: Sequence[str | Path] = (),
 ) -> None:
-    """Makes `translate` cheaper for these (SQL, dialect, tables that it reads), none of which reads another: what is remembered is
-    looked up at once, and the columns of the rest are asked for together."""
+    """Makes `translate` cheaper for these (SQL, dialect, tables that it reads), none of which reads another: what is
+    remembered is looked up at once, and the columns of the rest are asked for together."""
     place = Place(Path(project_dir), tuple(Path(p) for p in allow_paths))
     memory = kept.current()
     unknown = memory.look_further(models, place) if memory else range(len(models))
@@ -64,9 +79,15 @@ def translate_ahead(
 
 
 def translate(
-    sql: str, *, dialect: str, tables: Mapping[str, tuple[Column, ...]], project_dir: str | Path, allow_paths: Sequence[str | Path] = ()
+    sql: str,
+    *,
+    dialect: str,
+    tables: Mapping[str, tuple[Column, ...]],
+    project_dir: str | Path,
+    allow_paths: Sequence[str | Path] = (),
 ) -> Translated:
-    """The Spark SQL of a model; SqlProblems says what is wrong with it or not supported. `tables`: `schema.table` -> its columns."""
+    """The Spark SQL of a model; SqlProblems says what is wrong with it or not supported. `tables`: `schema.table` ->
+    its columns."""
     wanted = references(sql, dialect)
     check_known(wanted, tables)
     mine = {t.name: tables[t.name] for t in wanted}
@@ -92,6 +113,8 @@ def check_known(wanted: Sequence[TableRef], tables: Mapping[str, Any]) -> None:
     for ref in wanted:
         if ref.name not in tables:
             near = difflib.get_close_matches(ref.name, tables, 3, 0.5)
-            problems.append((ref.line, f"there is no table {ref.name}" + (f"; near names: {', '.join(near)}" if near else "")))
+            problems.append(
+                (ref.line, f"there is no table {ref.name}" + (f"; near names: {', '.join(near)}" if near else ""))
+            )
     if problems:
         raise SqlProblems(problems)

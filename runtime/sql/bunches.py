@@ -1,4 +1,5 @@
 """Questions about several queries at once: one statement whose columns are the rows of each, as STRUCTs."""
+
 from __future__ import annotations
 
 import re
@@ -22,16 +23,26 @@ class Renamed(Exception):
 
 def plain_ctes(node: Node) -> list[Node]:
     """The entries of a WITH whose columns are those of their queries."""
-    return [e for e in node["cte_map"]["map"] if not e["value"].get("aliases") and e["value"]["query_node"]["type"] != "RECURSIVE_CTE_NODE"]
+    return [
+        e
+        for e in node["cte_map"]["map"]
+        if not e["value"].get("aliases") and e["value"]["query_node"]["type"] != "RECURSIVE_CTE_NODE"
+    ]
 
 
 def side_by_side(base: Node, node: Node, entries: Sequence[Node]) -> Node:
-    """A query with one STRUCT for the rows of the node, and one for those of each of these of its CTEs. `base`: FORM, parsed."""
+    """A query with one STRUCT for the rows of the node, and one for those of each of these of its CTEs. `base`: FORM,
+    parsed."""
     join, name = base["from_table"], base["select_list"][0]
     whole = {**join["left"], "subquery": {**join["left"]["subquery"], "node": {**node, "cte_map": {"map": []}}}}
     for at, entry in enumerate(entries, 1):
         whole = {**join, "left": whole, "right": _table(join["right"], entry["key"], f"__{at}")}
-    return {**base, "select_list": [{**name, "column_names": [f"__{at}"]} for at in range(len(entries) + 1)], "from_table": whole, "cte_map": node["cte_map"]}
+    return {
+        **base,
+        "select_list": [{**name, "column_names": [f"__{at}"]} for at in range(len(entries) + 1)],
+        "from_table": whole,
+        "cte_map": node["cte_map"],
+    }
 
 
 def together(base: Node, nodes: Sequence[Node]) -> Node:
@@ -41,8 +52,17 @@ def together(base: Node, nodes: Sequence[Node]) -> Node:
     whole, *others = [_table(join["right"], name, name) for name in names]
     for table in others:
         whole = {**join, "left": whole, "right": table}
-    entries = [{"key": name, "value": {**entry["value"], "query_node": node, "aliases": [f"{name}_{at}" for at in range(len(node["select_list"]))]}}
-               for name, node in zip(names, nodes, strict=True)]
+    entries = [
+        {
+            "key": name,
+            "value": {
+                **entry["value"],
+                "query_node": node,
+                "aliases": [f"{name}_{at}" for at in range(len(node["select_list"]))],
+            },
+        }
+        for name, node in zip(names, nodes, strict=True)
+    ]
     return {**base, "select_list": [star], "from_table": whole, "cte_map": {"map": entries}}
 
 
@@ -51,7 +71,8 @@ def _table(like: Node, name: str, alias: str) -> Node:
 
 
 def described(entries: Sequence[Node], kinds: Sequence[str]) -> Described:
-    """The answer to `side_by_side`, given the STRUCTs as DuckDB writes them. Renamed where it may not be the statement's own."""
+    """The answer to `side_by_side`, given the STRUCTs as DuckDB writes them. Renamed where it may not be the
+    statement's own."""
     whole, *ctes = [list(zip(t.fields, t.args, strict=True)) for t in map(types.parse, kinds)]
     if is_renamed([name for name, _ in whole]):
         raise Renamed

@@ -11,7 +11,8 @@ from .types import Type, as_decimal, name_quoted, spark_type
 
 @dataclass(frozen=True)
 class E:
-    """An expression as Spark text with its DuckDB type. `interval` are an INTERVAL's parts; `printed` JSON stands as DuckDB prints it."""
+    """An expression as Spark text with its DuckDB type. `interval` are an INTERVAL's parts; `printed` JSON stands as
+    DuckDB prints it."""
 
     text: str
     type: Type
@@ -41,7 +42,11 @@ def _cast(e: E, to: Type, spark: str, word: str, try_: bool) -> str | None:
     a, b, x = e.type.letter, to.letter, e.text
     if a == "0":
         return f"CAST(NULL AS {spark})"
-    if to.name in ("FLOAT", "UUID", "ENUM", "BLOB", "TIMESTAMP_S", "TIMESTAMP_MS") or e.type.name in ("FLOAT", "ENUM", "BLOB"):
+    if to.name in ("FLOAT", "UUID", "ENUM", "BLOB", "TIMESTAMP_S", "TIMESTAMP_MS") or e.type.name in (
+        "FLOAT",
+        "ENUM",
+        "BLOB",
+    ):
         return None
     if b == "i":
         return _to_integer(e, to, spark, word, try_)
@@ -80,7 +85,8 @@ def _guarded(number: str, try_: bool) -> str:
     other = "CAST(NULL AS STRING)" if try_ else "raise_error(concat('Could not convert string to number: ', sv))"
     return (
         f"CASE WHEN sv IS NULL THEN NULL WHEN trim(sv) RLIKE '{_NUMBER}' THEN {number}"
-        f" WHEN trim(sv) RLIKE '{_ODD_NUMBER}' THEN CAST(raise_error(concat('a number spelt ', sv, ' is not supported')) AS INT)"
+        f" WHEN trim(sv) RLIKE '{_ODD_NUMBER}' THEN CAST(raise_error(concat('a number spelt ', sv, ' is not "
+        f"supported')) AS INT)"
         f" ELSE CAST({other} AS INT) END"
     )
 
@@ -101,13 +107,20 @@ def _to_decimal(e: E, to: Type, spark: str, word: str) -> str | None:
     if e.type.name == "VARCHAR":
         return texts.bound(e.text, "sv", f"CASE WHEN sv IS NULL THEN NULL ELSE {word}(trim(sv) AS {spark}) END")
     if e.type.name == "DOUBLE" and to.scale <= 6:  # DuckDB scales the double, then rounds
-        scaled = f"({word}(round({e.text} * 1e{to.scale}D, 0) AS DECIMAL(38,0)) / CAST('1{'0' * to.scale}' AS DECIMAL({to.scale + 1},0)))"
+        scaled = (
+            f"({word}(round({e.text} * 1e{to.scale}D, 0) AS DECIMAL(38,0)) / CAST('1{'0' * to.scale}' AS "
+            f"DECIMAL({to.scale + 1},0)))"
+        )
         return f"{word}({scaled} AS {spark})"
     return None
 
 
 def _to_boolean(x: str, word: str) -> str:
-    other = "CAST(NULL AS BOOLEAN)" if word == "try_cast" else "CAST(raise_error(concat('Could not convert string to BOOL: ', sv)) AS BOOLEAN)"
+    other = (
+        "CAST(NULL AS BOOLEAN)"
+        if word == "try_cast"
+        else "CAST(raise_error(concat('Could not convert string to BOOL: ', sv)) AS BOOLEAN)"
+    )
     return texts.bound(
         x,
         "sv",
@@ -133,15 +146,20 @@ def text_of(x: str, kind: Type) -> str | None:
 def valid_json(x: str, try_: bool) -> str:
     """Text that is to be JSON: unchanged if it is, else DuckDB's error."""
     other = "NULL" if try_ else "raise_error('Malformed JSON')"
-    return texts.bound(x, "sv", f"CASE WHEN sv IS NULL THEN NULL WHEN try_parse_json(sv) IS NOT NULL THEN sv ELSE {other} END")
+    return texts.bound(
+        x, "sv", f"CASE WHEN sv IS NULL THEN NULL WHEN try_parse_json(sv) IS NOT NULL THEN sv ELSE {other} END"
+    )
 
 
 def _to_moment(e: E, to: Type, spark: str, word: str, try_: bool) -> str | None:
     a, x = e.type.letter, e.text
     if a == "s" and e.type.name == "VARCHAR":
-        pattern = {"D": f"^{_DAY}$", "T": f"^{_DAY}([ T]{_CLOCK})?$", "Z": f"^{_DAY}([ T]{_CLOCK}(Z|[+-][0-9]{{2}}(:?[0-9]{{2}})?)?)?$", "t": f"^{_CLOCK}$"}[
-            to.letter
-        ]
+        pattern = {
+            "D": f"^{_DAY}$",
+            "T": f"^{_DAY}([ T]{_CLOCK})?$",
+            "Z": f"^{_DAY}([ T]{_CLOCK}(Z|[+-][0-9]{{2}}(:?[0-9]{{2}})?)?)?$",
+            "t": f"^{_CLOCK}$",
+        }[to.letter]
         other = (
             f"CASE WHEN sv RLIKE '[0-9]' THEN raise_error(concat('a {to} spelt ', sv, ' is not supported')) END"
             if try_
@@ -151,7 +169,8 @@ def _to_moment(e: E, to: Type, spark: str, word: str, try_: bool) -> str | None:
         return texts.bound(
             x,
             "sv",
-            f"CASE WHEN sv IS NULL THEN NULL WHEN trim(sv) RLIKE {texts.string(pattern)} THEN {word}({shaped} AS {spark}) ELSE CAST({other} AS {spark}) END",
+            f"CASE WHEN sv IS NULL THEN NULL WHEN trim(sv) RLIKE {texts.string(pattern)} THEN {word}({shaped} AS "
+            f"{spark}) ELSE CAST({other} AS {spark}) END",
         )
     if to.letter == "t":
         return f"CAST(date_format({x}, 'HH:mm:ss.SSSSSS') AS TIME(6))" if a == "T" else None
@@ -164,7 +183,11 @@ def _to_nested(e: E, to: Type, try_: bool) -> str | None:
     if (e.type.name, to.name) == ("LIST", "LIST"):
         inner = cast(E("cv", e.type.element), to.element, try_)
         return f"transform({e.text}, cv -> {inner.text})"
-    if (e.type.name, to.name) == ("STRUCT", "STRUCT") and [f.lower() for f in e.type.fields] == [f.lower() for f in to.fields] and all(to.fields):
+    if (
+        (e.type.name, to.name) == ("STRUCT", "STRUCT")
+        and [f.lower() for f in e.type.fields] == [f.lower() for f in to.fields]
+        and all(to.fields)
+    ):
         pairs = ", ".join(
             f"{texts.string(n)}, " + cast(E(f"cs.{name_quoted(m)}", t), w, try_).text
             for m, t, n, w in zip(e.type.fields, e.type.args, to.fields, to.args, strict=True)

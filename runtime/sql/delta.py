@@ -1,4 +1,5 @@
 """The columns of a Delta table, read from its log without Spark."""
+
 from __future__ import annotations
 
 import json
@@ -10,8 +11,20 @@ from runtime.model import Column
 from . import types
 from .types import spark_type
 
-_DUCKDB = {"string": "VARCHAR", "long": "BIGINT", "integer": "INTEGER", "short": "SMALLINT", "byte": "TINYINT", "double": "DOUBLE", "float": "FLOAT",
-           "boolean": "BOOLEAN", "binary": "BLOB", "date": "DATE", "timestamp": "TIMESTAMP WITH TIME ZONE", "timestamp_ntz": "TIMESTAMP"}
+_DUCKDB = {
+    "string": "VARCHAR",
+    "long": "BIGINT",
+    "integer": "INTEGER",
+    "short": "SMALLINT",
+    "byte": "TINYINT",
+    "double": "DOUBLE",
+    "float": "FLOAT",
+    "boolean": "BOOLEAN",
+    "binary": "BLOB",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP WITH TIME ZONE",
+    "timestamp_ntz": "TIMESTAMP",
+}
 
 
 def schema(path: Path) -> tuple[Column, ...]:
@@ -21,6 +34,7 @@ def schema(path: Path) -> tuple[Column, ...]:
     last = log / "_last_checkpoint"
     if last.exists():
         import pyarrow.parquet as pq
+
         number = json.loads(last.read_text())["version"]
         for part in sorted(log.glob(f"{number:020}.checkpoint*.parquet")):
             for row in pq.read_table(part, columns=["metaData"]).column(0).to_pylist():
@@ -41,4 +55,4 @@ def duckdb_type(kind: Any) -> str:
         return duckdb_type(kind["elementType"]) + "[]"
     if kind["type"] == "map":
         return f"MAP({duckdb_type(kind['keyType'])}, {duckdb_type(kind['valueType'])})"
-    return "STRUCT(" + ", ".join(f"\"{f['name']}\" {duckdb_type(f['type'])}" for f in kind["fields"]) + ")"
+    return "STRUCT(" + ", ".join(f'"{f["name"]}" {duckdb_type(f["type"])}' for f in kind["fields"]) + ")"

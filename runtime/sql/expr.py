@@ -78,7 +78,7 @@ class Expressions:
             return casts.cast(e, to, try_, None)
         except Refused as refusal:
             if refusal.where is None:
-                refusal.where = where(node)     # found only now: it is a walk through all parts
+                refusal.where = where(node)  # found only now: it is a walk through all parts
             raise
         except UnknownType as error:
             raise Refused(f"a value of type {error}", where(node)) from None
@@ -98,7 +98,8 @@ class Expressions:
         if kind == "LAMBDA" and node.get("syntax_type") != "SINGLE_ARROW":
             return self.is_constant(node["expr"], names | set(lambda_params(node)))
         if kind == "FUNCTION" and (
-            node["function_name"] not in self.scope.gate.foldable and node["function_name"] not in registry.FOLDABLE_MACROS
+            node["function_name"] not in self.scope.gate.foldable
+            and node["function_name"] not in registry.FOLDABLE_MACROS
             or node["function_name"] in registry.UNFOLDABLE
         ):
             return False
@@ -112,20 +113,29 @@ class Expressions:
                 return E("", kind, self.interval_parts(node, select))
             if kind.name == "TIMESTAMPTZ":
                 text = self.scope.gate.constant(_to_text(node), select)
-                return E(f"CAST(NULL AS {spark_type(kind)})" if text is None else f"CAST({string(text + ':00')} AS TIMESTAMP_LTZ)", kind)
+                return E(
+                    f"CAST(NULL AS {spark_type(kind)})"
+                    if text is None
+                    else f"CAST({string(text + ':00')} AS TIMESTAMP_LTZ)",
+                    kind,
+                )
             value = self.scope.gate.constant(node, select)
         except GateError as error:
             raise Refused(f"this constant ({error.message.splitlines()[0]})", where(node), hint=False) from None
         if any(t.name == "TIMESTAMPTZ" for t in kind.args):
             raise Refused(f"a constant of type {kind}", where(node))
-        printed = kind.name == "JSON" and value is not None and self.scope.gate.run("SELECT json(?)", value)[0][0] == value
+        printed = (
+            kind.name == "JSON" and value is not None and self.scope.gate.run("SELECT json(?)", value)[0][0] == value
+        )
         return E(texts.literal(value, kind), kind, printed=printed)
 
     def interval_parts(self, node: Node, select: Node) -> tuple[tuple[str, str], ...]:
         months, days, micros = self.scope.gate.interval({**node, "alias": "v"}, select)
         if months is None:
             raise Refused("an INTERVAL that is NULL", where(node))
-        return tuple((unit, str(int(n))) for unit, n in (("MONTH", months), ("DAY", days), ("MICROSECOND", micros)) if n)
+        return tuple(
+            (unit, str(int(n))) for unit, n in (("MONTH", months), ("DAY", days), ("MICROSECOND", micros)) if n
+        )
 
     def constant(self, node: Node, what: str) -> Any:
         """The Python value of an argument that must be constant."""
@@ -133,7 +143,9 @@ class Expressions:
             return _READ[node["literal"]["kind"]](node["literal"].get("text") or "")
         if node["class"] == "CONSTANT" or self.is_constant(node):
             try:
-                return self.scope.gate.constant(node, {**template(), "from_table": _EMPTY, "aggregate_handling": "STANDARD_HANDLING"})
+                return self.scope.gate.constant(
+                    node, {**template(), "from_table": _EMPTY, "aggregate_handling": "STANDARD_HANDLING"}
+                )
             except GateError as error:
                 raise Refused(f"{what}: {error.message}", where(node)) from None
         raise Refused(f"{what} that is not a constant", where(node))
@@ -166,7 +178,8 @@ class Expressions:
         return E(text, kind)
 
     def allow_in(self, node: Node, alone: bool = True) -> None:
-        """Notes the IN (SELECT …) of a WHERE for which NULL and false come to the same, or that Spark negates with NULLs in mind."""
+        """Notes the IN (SELECT …) of a WHERE for which NULL and false come to the same, or that Spark negates with
+        NULLs in mind."""
         if node["class"] == "CONJUNCTION":
             for child in node["children"]:
                 self.allow_in(child, alone and node["type"] == "CONJUNCTION_AND")
@@ -194,7 +207,11 @@ class Expressions:
         if a.type == b.type:
             return a, b
         for one, other, source in ((a, b, left), (b, a, right)):
-            if one.type.name == "VARCHAR" and source["class"] == "CONSTANT" and other.type.name not in ("VARCHAR", "JSON", "NULL", "STRUCT", "LIST", "MAP"):
+            if (
+                one.type.name == "VARCHAR"
+                and source["class"] == "CONSTANT"
+                and other.type.name not in ("VARCHAR", "JSON", "NULL", "STRUCT", "LIST", "MAP")
+            ):
                 spelt = self.folded(_cast(source, other.type)) if other.type.name != "NULL" else one
                 return (spelt, other) if one is a else (other, spelt)
         if {a.type.name, b.type.name} == {"JSON", "VARCHAR"}:
@@ -225,7 +242,11 @@ class Expressions:
 
     def between(self, node: Node) -> E:
         low, high = self.both(node["input"], node["lower"], node), self.both(node["input"], node["upper"], node)
-        return E(f"({self.compared('COMPARE_GREATERTHANOREQUALTO', *low, node)} AND {self.compared('COMPARE_LESSTHANOREQUALTO', *high, node)})", BOOLEAN)
+        return E(
+            f"({self.compared('COMPARE_GREATERTHANOREQUALTO', *low, node)} AND "
+            f"{self.compared('COMPARE_LESSTHANOREQUALTO', *high, node)})",
+            BOOLEAN,
+        )
 
     def case(self, node: Node) -> E:
         kind = self.type(node)
@@ -290,7 +311,11 @@ class Expressions:
             return E(f"({text})", columns[0][1])
         if kind == "ANY" and node["comparison_type"] == "COMPARE_EQUAL":
             if id(node) not in self.plain_in:
-                raise Refused("IN (SELECT …) elsewhere than in WHERE joined by AND or OR (Spark makes its NULL false)", where(node), hint=False)
+                raise Refused(
+                    "IN (SELECT …) elsewhere than in WHERE joined by AND or OR (Spark makes its NULL false)",
+                    where(node),
+                    hint=False,
+                )
             left = self.write(node["child"])
             if left.type != columns[0][1] and (left.type.letter, columns[0][1].letter) != ("i", "i"):
                 raise Refused(f"{left.type} IN (SELECT {columns[0][1]})", where(node), hint=False)
@@ -322,8 +347,14 @@ class Expressions:
         return (spark[0] if len(spark) == 1 else "(" + ", ".join(spark) + ")") + " -> ", body
 
     def unnest_all(self, projections: list[Node], source: str, node: Node) -> str:
-        """FROM with the unnest()s of a select list: several go in step, as DuckDB's do, the shorter ones filled with NULL."""
-        found = [n for p in projections for n in parts(p) if n["class"] == "FUNCTION" and n["function_name"] in ("unnest", "unlist")]
+        """FROM with the unnest()s of a select list: several go in step, as DuckDB's do, the shorter ones filled with
+        NULL."""
+        found = [
+            n
+            for p in projections
+            for n in parts(p)
+            if n["class"] == "FUNCTION" and n["function_name"] in ("unnest", "unlist")
+        ]
         if not found:
             return source
         if self.scope.grouped or any(len(n["arguments"]) != 1 for n in found):
@@ -353,7 +384,10 @@ def zipped(lists: list[E]) -> str:
     """Several lists as one of structs `0`, `1`…, as long as the longest."""
     size = "greatest(" + ", ".join(f"coalesce(size({e.text}), 0)" for e in lists) + ")"
     fields = ", ".join(f"'{i}', try_element_at({e.text}, zi)" for i, e in enumerate(lists))
-    return f"transform(CASE WHEN {size} > 0 THEN sequence(1, {size}) ELSE CAST(array() AS ARRAY<INT>) END, zi -> named_struct({fields}))"
+    return (
+        f"transform(CASE WHEN {size} > 0 THEN sequence(1, {size}) ELSE CAST(array() AS ARRAY<INT>) END, zi -> "
+        f"named_struct({fields}))"
+    )
 
 
 def lambda_params(node: Node) -> list[str]:
@@ -379,8 +413,19 @@ def _cast_template(kind: str) -> Node:
     return _CASTS[kind]
 
 
-_READ: dict[str, Callable[[str], Any]] = {"STRING": str, "INTEGER": int, "BOOLEAN": lambda t: t.lower() == "true", "NULL": lambda t: None}
+_READ: dict[str, Callable[[str], Any]] = {
+    "STRING": str,
+    "INTEGER": int,
+    "BOOLEAN": lambda t: t.lower() == "true",
+    "NULL": lambda t: None,
+}
 _CASTS: dict[str, Node] = {}
-_EMPTY: Node = {"type": "EMPTY", "alias": "", "sample": None, "query_location": 18446744073709551615, "query_location_length": 0}
+_EMPTY: Node = {
+    "type": "EMPTY",
+    "alias": "",
+    "sample": None,
+    "query_location": 18446744073709551615,
+    "query_location_length": 0,
+}
 
 __all__ = ["E", "Expressions", "JSON", "lambda_params", "parse", "string", "walk"]

@@ -1,4 +1,5 @@
-"""File functions of the SQL: found, checked against the project's folder, described by DuckDB, and put behind a table name."""
+"""File functions of the SQL: found, checked against the project's folder, described by DuckDB, and put behind a table
+name."""
 
 from __future__ import annotations
 
@@ -89,7 +90,15 @@ OPTIONS = {
     "delta": set(),
 }
 _PATH = re.compile(r"[/*?]|\.(csv|tsv|txt|parquet|json|jsonl|ndjson)(\.gz|\.zst)?$", re.I)
-_KINDS = {"csv": "csv", "tsv": "csv", "txt": "csv", "parquet": "parquet", "json": "json", "jsonl": "json", "ndjson": "json"}
+_KINDS = {
+    "csv": "csv",
+    "tsv": "csv",
+    "txt": "csv",
+    "parquet": "parquet",
+    "json": "json",
+    "jsonl": "json",
+    "ndjson": "json",
+}
 _READERS = {"csv": "read_csv", "parquet": "read_parquet", "json": "read_json"}
 #: Options with which the number of columns is no guess.
 _SHAPE = {"delim", "sep", "columns", "names", "column_names", "null_padding", "auto_detect"}
@@ -103,9 +112,14 @@ def is_path(name: str) -> bool:
 def reads(nodes: list[Node]) -> list[Node]:
     """The FROM items that read files."""
     found = [
-        item for item in nodes if item.get("type") in ("TABLE_FUNCTION", "BASE_TABLE") and (
-            item["function"]["function_name"] in FORMATS if item["type"] == "TABLE_FUNCTION"
-            else len(item["qualified_name"]["path"]) == 1 and is_path(item["table_name"]))
+        item
+        for item in nodes
+        if item.get("type") in ("TABLE_FUNCTION", "BASE_TABLE")
+        and (
+            item["function"]["function_name"] in FORMATS
+            if item["type"] == "TABLE_FUNCTION"
+            else len(item["qualified_name"]["path"]) == 1 and is_path(item["table_name"])
+        )
     ]
     return sorted(found, key=lambda n: n["query_location"])
 
@@ -118,7 +132,11 @@ def replace(sql: str, nodes: list[Node], place: Place) -> tuple[str, dict[str, F
         read = describe(item, place, line)
         found[f"__files.{read.view}"] = read
         start, end = item["query_location"], item["query_location"] + item["query_location_length"]
-        stem = Path(item["table_name"]).name.split(".")[0] if item["type"] == "BASE_TABLE" else item["function"]["function_name"]
+        stem = (
+            Path(item["table_name"]).name.split(".")[0]
+            if item["type"] == "BASE_TABLE"
+            else item["function"]["function_name"]
+        )
         renamed = item.get("column_name_alias") or []
         alias = quoted(item.get("alias") or stem) + (f"({', '.join(map(quoted, renamed))})" if renamed else "")
         out += raw[last:start] + f" __files.{read.view} AS {alias} ".encode() + b"\n" * raw[start:end].count(b"\n")
@@ -132,7 +150,13 @@ def describe(item: Node, place: Place, line: int) -> FileRead:
         suffix = re.sub(r"\.(gz|zst)$", "", item["table_name"].lower()).rsplit(".", 1)[-1]
         if suffix not in _KINDS:
             raise SqlProblems(
-                [(line, f"FROM '{item['table_name']}': read files by read_csv, read_parquet or read_json, or name a .csv, .parquet or .json file")]
+                [
+                    (
+                        line,
+                        f"FROM '{item['table_name']}': read files by read_csv, read_parquet or read_json, or name a "
+                        f".csv, .parquet or .json file",
+                    )
+                ]
             )
         function, given, options = _READERS[_KINDS[suffix]], [item["table_name"]], dict[str, Any]()
     else:
@@ -141,15 +165,29 @@ def describe(item: Node, place: Place, line: int) -> FileRead:
     kind = FORMATS[function]
     unknown = sorted(set(options) - OPTIONS[kind])
     if unknown:
-        raise SqlProblems([(line, f"{function}(): the option {unknown[0]} is not supported; supported: {', '.join(sorted(OPTIONS[kind]))}")])
+        raise SqlProblems(
+            [
+                (
+                    line,
+                    f"{function}(): the option {unknown[0]} is not supported; supported: "
+                    f"{', '.join(sorted(OPTIONS[kind]))}",
+                )
+            ]
+        )
     paths = tuple(place.absolute(p, line) for p in given)
     key = (function, paths, repr(sorted(options.items())), state(paths))
     if key not in _described:
-        columns = delta_columns(paths[0], line) if kind == "delta" else sniffed(g, function, paths, options, str(place.project), line)
+        columns = (
+            delta_columns(paths[0], line)
+            if kind == "delta"
+            else sniffed(g, function, paths, options, str(place.project), line)
+        )
         view = "f_" + hashlib.sha256(repr((key[:3], columns)).encode()).hexdigest()[:16]
         if len(_described) > 5000:
             _described.clear()
-        _described[key] = FileRead(view, kind, paths, tuple(sorted(options.items())), columns, function, str(place.project))
+        _described[key] = FileRead(
+            view, kind, paths, tuple(sorted(options.items())), columns, function, str(place.project)
+        )
     return _described[key]
 
 
@@ -157,7 +195,11 @@ def arguments(g: Gate, item: Node, function: str, line: int) -> tuple[list[str],
     """The paths and the options of a file function."""
     given: list[str] = []
     options: dict[str, Any] = {}
-    base = {**template(), "from_table": {"type": "EMPTY", "alias": "", "sample": None}, "aggregate_handling": "STANDARD_HANDLING"}
+    base = {
+        **template(),
+        "from_table": {"type": "EMPTY", "alias": "", "sample": None},
+        "aggregate_handling": "STANDARD_HANDLING",
+    }
     for argument in item["function"]["arguments"]:
         expression, name = argument["expression"], argument.get("name")
         if not name and expression["class"] == "COMPARISON" and expression["left"]["class"] == "COLUMN_REF":
@@ -165,7 +207,9 @@ def arguments(g: Gate, item: Node, function: str, line: int) -> tuple[list[str],
         try:
             value = g.value({**expression, "alias": ""}, base)
         except GateError as error:
-            raise SqlProblems([(line, f"{function}(): {name or 'the path'} must be constant ({error.message.splitlines()[0]})")]) from None
+            raise SqlProblems(
+                [(line, f"{function}(): {name or 'the path'} must be constant ({error.message.splitlines()[0]})")]
+            ) from None
         if name:
             options[name.lower()] = value
         else:
@@ -183,7 +227,11 @@ def call(function: str, paths: tuple[str, ...], options: dict[str, Any]) -> str:
 
 def literal(value: Any) -> str:
     if isinstance(value, bool) or value is None or isinstance(value, int | float):
-        return {True: "true", False: "false", None: "NULL"}.get(value, repr(value)) if isinstance(value, bool) or value is None else repr(value)
+        return (
+            {True: "true", False: "false", None: "NULL"}.get(value, repr(value))
+            if isinstance(value, bool) or value is None
+            else repr(value)
+        )
     if isinstance(value, dict):
         return "{" + ", ".join(f"{literal(str(k))}: {literal(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list | tuple):
@@ -191,10 +239,16 @@ def literal(value: Any) -> str:
     return "'" + str(value).replace("'", "''") + "'"
 
 
-def sniffed(g: Gate, function: str, paths: tuple[str, ...], options: dict[str, Any], root: str, line: int) -> tuple[Column, ...]:
+def sniffed(
+    g: Gate, function: str, paths: tuple[str, ...], options: dict[str, Any], root: str, line: int
+) -> tuple[Column, ...]:
     try:
         rows = g.run(f"DESCRIBE SELECT * FROM {call(function, paths, options)}")
-        refused = "" if set(options) & _SHAPE else uneven.one_column(g, FORMATS[function], call(function, paths, options), paths, [r[0] for r in rows])
+        refused = (
+            ""
+            if set(options) & _SHAPE
+            else uneven.one_column(g, FORMATS[function], call(function, paths, options), paths, [r[0] for r in rows])
+        )
     except GateError as error:
         delimiter = str(options.get("delim") or options.get("sep") or "") if "sniffing" in error.message else ""
         refused = one_line(error.message) + uneven.odd_line(paths, delimiter)
@@ -205,7 +259,15 @@ def sniffed(g: Gate, function: str, paths: tuple[str, ...], options: dict[str, A
         try:
             columns.append(Column(name, text, spark_type(types.parse(text))))
         except UnknownType:
-            raise SqlProblems([(line, f"{function}(): column {name} has the type {text}, which Spark has no place for; name the columns to read")]) from None
+            raise SqlProblems(
+                [
+                    (
+                        line,
+                        f"{function}(): column {name} has the type {text}, which Spark has no place for; name the "
+                        f"columns to read",
+                    )
+                ]
+            ) from None
     return tuple(columns)
 
 

@@ -1,7 +1,9 @@
 """DuckDB itself: the parser, the binder over empty tables and the evaluator of constants.
 
-One in-memory connection a process. It never sees data: only types, file headers (see files.py) and constants of the SQL.
+One in-memory connection a process. It never sees data: only types, file headers (see files.py) and constants of the
+SQL.
 """
+
 from __future__ import annotations
 
 import json
@@ -45,7 +47,8 @@ class GateError(Exception):
 
 
 def brief(text: str) -> str:
-    """DuckDB's message in a few lines: without the excerpt of the SQL, the reader's settings, the row's other values and endless lists."""
+    """DuckDB's message in a few lines: without the excerpt of the SQL, the reader's settings, the row's other values
+    and endless lists."""
     file = re.search(r"^\s*file = (.+)$", text, re.M)
     message = re.split(r"\n+LINE \d+: |\n\s*file = |\n\s*Candidate functions:", text)[0].strip()
     message = re.sub(r"^(Binder|Parser|Catalog|Invalid Input|IO|Conversion|Not implemented) Error: ", "", message)
@@ -53,11 +56,20 @@ def brief(text: str) -> str:
     message = re.sub(r"\n\* (Use a COPY|Check whether the null|Disable the parser).*", "", message)
     if file:
         message = re.sub(r"^CSV Error on Line: (\d+)", lambda m: f"{file[1].strip()}, line {m[1]}:", message)
-    message = re.sub(r"\nThe search space used was:.*", "\nName its delim, quote, escape, skip, encoding or compression", message, flags=re.S)
+    message = re.sub(
+        r"\nThe search space used was:.*",
+        "\nName its delim, quote, escape, skip, encoding or compression",
+        message,
+        flags=re.S,
+    )
     message = re.sub(r"\s*It is possible that the encoding exists.*", "", message)
-    message = message.replace("Set the correct encoding, if available, to read this CSV File (e.g., encoding='UTF-16')",
-                              "name its encoding, such as encoding = 'latin-1' or encoding = 'utf-16'")
-    return "\n".join(part if len(part) <= LONGEST else f"{part[:LONGEST]}…" for part in message.splitlines() if part.strip())
+    message = message.replace(
+        "Set the correct encoding, if available, to read this CSV File (e.g., encoding='UTF-16')",
+        "name its encoding, such as encoding = 'latin-1' or encoding = 'utf-16'",
+    )
+    return "\n".join(
+        part if len(part) <= LONGEST else f"{part[:LONGEST]}…" for part in message.splitlines() if part.strip()
+    )
 
 
 def one_line(message: str) -> str:
@@ -67,28 +79,43 @@ def one_line(message: str) -> str:
 
 class Gate:
     def __init__(self) -> None:
-        self.con = duckdb.connect(":memory:", config={"threads": 1, "autoinstall_known_extensions": "false", "autoload_known_extensions": "false"})
-        self.other = self.con.cursor()              # for the second of two questions at the same time
-        for con in (self.con, self.other):          # nothing is computed here that an optimizer would make quicker
-            con.execute("PRAGMA disable_optimizer; SET TimeZone = 'UTC'; SET python_enable_replacements = false; SET max_expression_depth = 2000")
+        self.con = duckdb.connect(
+            ":memory:",
+            config={"threads": 1, "autoinstall_known_extensions": "false", "autoload_known_extensions": "false"},
+        )
+        self.other = self.con.cursor()  # for the second of two questions at the same time
+        for con in (self.con, self.other):  # nothing is computed here that an optimizer would make quicker
+            con.execute(
+                "PRAGMA disable_optimizer; SET TimeZone = 'UTC'; SET python_enable_replacements = false; SET "
+                "max_expression_depth = 2000"
+            )
         self.con.execute("CREATE SCHEMA __files")
         self._tables: dict[str, tuple[Column, ...]] = {}
         self._schemas = {"main", "__files"}
         self._described: dict[str, list[tuple[str, Type]]] = {}
         self._types: dict[str, list[tuple[str, Type]]] = {}
-        self.forms: dict[tuple[str, ...], Type] = {}        # see Scope.form
+        self.forms: dict[tuple[str, ...], Type] = {}  # see Scope.form
         self._values: dict[str, tuple[Any, ...]] = {}
         self._parsed: dict[str, Node] = {}
-        self._ahead: dict[str, str] = {}            # what DuckDB said of texts that nobody asked for yet
+        self._ahead: dict[str, str] = {}  # what DuckDB said of texts that nobody asked for yet
         self._told: dict[str, tuple[Node, Described]] = {}
         self._nodes: dict[str, list[Node]] = {}
-        with_thread = ThreadPoolExecutor(1)        # a question of 20 ms that the first translation needs
-        self._functions = with_thread.submit(lambda: self.other.execute("SELECT function_name, function_type, stability FROM duckdb_functions()").fetchall())
+        with_thread = ThreadPoolExecutor(1)  # a question of 20 ms that the first translation needs
+        self._functions = with_thread.submit(
+            lambda: self.other.execute(
+                "SELECT function_name, function_type, stability FROM duckdb_functions()"
+            ).fetchall()
+        )
         with_thread.shutdown(wait=False)
 
     @cached_property
     def aggregates(self) -> set[str]:
-        return {n for n, t, _ in self._functions.result() if t == "aggregate"} | {"json_group_array", "json_group_object", "json_group_structure", "count_star"}
+        return {n for n, t, _ in self._functions.result() if t == "aggregate"} | {
+            "json_group_array",
+            "json_group_object",
+            "json_group_structure",
+            "count_star",
+        }
 
     @cached_property
     def foldable(self) -> set[str]:
@@ -118,9 +145,12 @@ class Gate:
         return self._nodes[sql]
 
     def read_ahead(self, texts: Sequence[str]) -> None:
-        """Has all these parsed by two questions at the same time; what is wrong with one is said when it is asked for."""
+        """Has all these parsed by two questions at the same time; what is wrong with one is said when it is asked
+        for."""
         halves = list(texts[::2]), list(texts[1::2])
-        for half, answers in zip(halves, self._at_once(["SELECT json_serialize_sql(unnest(?::VARCHAR[]))"] * 2, halves), strict=True):
+        for half, answers in zip(
+            halves, self._at_once(["SELECT json_serialize_sql(unnest(?::VARCHAR[]))"] * 2, halves), strict=True
+        ):
             self._ahead |= {text: answer for text, (answer,) in zip(half, answers, strict=bool(answers))}
 
     def _parse(self, sql: str) -> Node:
@@ -132,7 +162,15 @@ class Gate:
             found = len(answer["statements"])
             second = answer["statements"][1]["node"] if found > 1 else None
             line = line_of(sql, first_offset(second)) if second else 1
-            raise SqlProblems([(line, f"a model is exactly one SELECT; {'none was found' if not found else f'{found} statements were found'}")])
+            raise SqlProblems(
+                [
+                    (
+                        line,
+                        f"a model is exactly one SELECT; "
+                        f"{'none was found' if not found else f'{found} statements were found'}",
+                    )
+                ]
+            )
         statement: Node = answer["statements"][0]
         if statement["node"].get("from_table", {}).get("type") == "SHOW_REF":
             raise SqlProblems([(1, _refusal(sql, "Only SELECT statements"))])
@@ -152,33 +190,43 @@ class Gate:
         return self.describe(self.text(node)) if is_renamed([name for name, _ in found]) else found
 
     def with_ctes(self, sql: str) -> Described:
-        """The columns of a statement, and by id() those of the queries in its WITH: all told by one question where that is possible."""
+        """The columns of a statement, and by id() those of the queries in its WITH: all told by one question where that
+        is possible."""
         node = self.parse(sql)["node"]
         told = self._told.pop(sql, None)
         if told and told[0] is node:
             return told[1]
         entries = plain_ctes(node)
-        with suppress(GateError, Renamed):      # the statement alone says what is wrong, if anything is
+        with suppress(GateError, Renamed):  # the statement alone says what is wrong, if anything is
             if entries:
                 rows = self.run(f"DESCRIBE SELECT * FROM {_executed(_written(side_by_side(_form(), node, entries)))}")
                 return described(entries, [row[1] for row in rows])
         return self.describe(sql), {}
 
     def describe_ahead(self, texts: Sequence[str]) -> None:
-        """Has `with_ctes` of all these answered by few questions over two connections; what is wrong with one is said when it is asked for."""
+        """Has `with_ctes` of all these answered by few questions over two connections; what is wrong with one is said
+        when it is asked for."""
         size = min(BUNCH, -(-len(texts) // 2))
-        bunches = [[_Asked(sql, self.parse(sql)["node"]) for sql in texts[at:at + size]] for at in range(0, len(texts), size)]
-        questions = [_written(together(_form(), [side_by_side(_form(), a.node, a.entries) for a in bunch])) for bunch in bunches]
+        bunches = [
+            [_Asked(sql, self.parse(sql)["node"]) for sql in texts[at : at + size]] for at in range(0, len(texts), size)
+        ]
+        questions = [
+            _written(together(_form(), [side_by_side(_form(), a.node, a.entries) for a in bunch])) for bunch in bunches
+        ]
         answers = self._at_once([f"DESCRIBE SELECT * FROM {_executed(question)}" for question in questions])
         self._told = {}
         for bunch, rows in zip(bunches, answers, strict=True):
             left = iter(rows)
             for asked in bunch if rows else ():
                 with suppress(Renamed):
-                    self._told[asked.sql] = asked.node, described(asked.entries, [row[1] for row in islice(left, len(asked.entries) + 1)])
+                    self._told[asked.sql] = (
+                        asked.node,
+                        described(asked.entries, [row[1] for row in islice(left, len(asked.entries) + 1)]),
+                    )
 
     def _at_once(self, questions: Sequence[str], *args: Sequence[Any]) -> list[list[tuple[Any, ...]]]:
         """The answers, asked over two connections at the same time; none for what is wrong."""
+
         def ask(con: duckdb.DuckDBPyConnection, start: int) -> list[list[tuple[Any, ...]]]:
             out = []
             for question, *values in list(zip(questions, *args, strict=True))[start::2]:
@@ -187,6 +235,7 @@ class Gate:
                 except duckdb.Error:
                     out.append([])
             return out
+
         with ThreadPoolExecutor(1) as thread:
             others = thread.submit(ask, self.other, 1)
             mine = ask(self.con, 0)
@@ -226,8 +275,13 @@ class Gate:
 
     def interval(self, node: Node, select: Node) -> tuple[Any, ...]:
         """Months, days and microseconds of such an expression, named v."""
-        return self._computed("SELECT date_part('year', v) * 12 + date_part('month', v), date_part('day', v), date_part('hour', v) * 3600000000 + "
-                              "date_part('minute', v) * 60000000 + date_part('microsecond', v) FROM ", node, select)
+        return self._computed(
+            "SELECT date_part('year', v) * 12 + date_part('month', v), date_part('day', v), date_part('hour', v) * "
+            "3600000000 + "
+            "date_part('minute', v) * 60000000 + date_part('microsecond', v) FROM ",
+            node,
+            select,
+        )
 
     def _computed(self, question: str, node: Node, select: Node) -> tuple[Any, ...]:
         written = _PLACE.sub(r"\g<1>0", _written({**select, "select_list": [node]}))
@@ -237,7 +291,7 @@ class Gate:
                 self._values.clear()
             try:
                 (self._values[key],) = self.run(question + _executed(written))
-            except GateError:                   # said better of its text
+            except GateError:  # said better of its text
                 (self._values[key],) = self.run(f"{question}({self.text({**select, 'select_list': [node]})})")
         return self._values[key]
 
@@ -272,7 +326,7 @@ def _written(node: Node) -> str:
     statement = {"error": False, "statements": [{"node": node, "named_param_map": []}]}
     try:
         return orjson.dumps(statement).decode()
-    except TypeError:                           # nested deeper than it goes
+    except TypeError:  # nested deeper than it goes
         return json.dumps(statement)
 
 
@@ -280,7 +334,7 @@ def placeless(node: Node) -> str:
     """A piece of a statement, wherever it stands in it: to be compared only."""
     try:
         written = orjson.dumps(node).decode()
-    except TypeError:                           # nested deeper than it goes
+    except TypeError:  # nested deeper than it goes
         written = json.dumps(node)
     return _PLACE.sub("", written)
 
@@ -297,7 +351,11 @@ def _refusal(sql: str, message: str) -> str:
         return message
     first = re.match(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*(\w*)", sql, re.S)
     word = first[1].upper() if first else ""
-    why = "a PIVOT needs its values: PIVOT … ON column IN (…)" if word in ("PIVOT", "FROM", "WITH", "SELECT") else f"{word} was found"
+    why = (
+        "a PIVOT needs its values: PIVOT … ON column IN (…)"
+        if word in ("PIVOT", "FROM", "WITH", "SELECT")
+        else f"{word} was found"
+    )
     return f"a model is exactly one SELECT; {why}"
 
 

@@ -1,9 +1,10 @@
 """Translations that outlive the process: a check of models that did not change asks neither DuckDB nor Spark's parser.
 
-A file of SQLite in the data folder, of which nothing depends: it can be deleted at any time, and one that cannot be used is
-passed over. An entry is found by everything that a translation comes from: the text, the columns of the tables that it
-reads, the folders that it may read, the state of its files, and the translators themselves.
+A file of SQLite in the data folder, of which nothing depends: it can be deleted at any time, and one that cannot be
+used is passed over. An entry is found by everything that a translation comes from: the text, the columns of the tables
+that it reads, the folders that it may read, the state of its files, and the translators themselves.
 """
+
 from __future__ import annotations
 
 import hashlib
@@ -31,7 +32,10 @@ FILE = "translations.sqlite3"
 #: More entries than this, and the oldest go.
 MOST = 20_000
 #: What has another value another day, or in another process.
-_DAILY = re.compile(r"\b(?:today|now|current_\w+|localtime\w*|transaction_timestamp|get_current\w*|random|uuid\w*|gen_random_uuid|getenv|getvariable)\b", re.I)
+_DAILY = re.compile(
+    r"\b(?:today|now|current_\w+|localtime\w*|transaction_timestamp|get_current\w*|random|uuid\w*|gen_random_uuid|getenv|getvariable)\b",
+    re.I,
+)
 _thread = threading.local()
 
 
@@ -51,7 +55,7 @@ def remembering() -> Iterator[None]:
         _thread.memory = Memory(path)
     except sqlite3.Error as error:
         _thread.memory = None
-        if type(error) is sqlite3.DatabaseError:        # no database, or a damaged one: the next check begins anew
+        if type(error) is sqlite3.DatabaseError:  # no database, or a damaged one: the next check begins anew
             path.unlink(missing_ok=True)
     try:
         yield
@@ -74,17 +78,26 @@ class Memory:
 
     def __init__(self, path: Path) -> None:
         self._new: dict[str, bytes] = {}
-        self._ahead: dict[str, bytes | None] = {}          # what was fetched: None for what the file does not know
+        self._ahead: dict[str, bytes | None] = {}  # what was fetched: None for what the file does not know
         self._file = sqlite3.connect(path, timeout=1)
         self._file.execute("PRAGMA synchronous = OFF")
-        self._file.execute("CREATE TABLE IF NOT EXISTS kept (key TEXT PRIMARY KEY, made REAL NOT NULL, value BLOB NOT NULL) WITHOUT ROWID")
+        self._file.execute(
+            "CREATE TABLE IF NOT EXISTS kept (key TEXT PRIMARY KEY, made REAL NOT NULL, value BLOB NOT NULL) WITHOUT "
+            "ROWID"
+        )
 
     def close(self) -> None:
-        with suppress(sqlite3.Error):           # another process writes the same at this moment
+        with suppress(sqlite3.Error):  # another process writes the same at this moment
             if self._new:
                 with self._file:
-                    self._file.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?, ?)", [(k, time.time(), v) for k, v in self._new.items()])
-                    self._file.execute("DELETE FROM kept WHERE key IN (SELECT key FROM kept ORDER BY made DESC LIMIT -1 OFFSET ?)", [MOST])
+                    self._file.executemany(
+                        "INSERT OR REPLACE INTO kept VALUES (?, ?, ?)",
+                        [(k, time.time(), v) for k, v in self._new.items()],
+                    )
+                    self._file.execute(
+                        "DELETE FROM kept WHERE key IN (SELECT key FROM kept ORDER BY made DESC LIMIT -1 OFFSET ?)",
+                        [MOST],
+                    )
         self._file.close()
 
     def look_ahead(self, models: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -93,15 +106,21 @@ class Memory:
         self._fetch(list(keys))
         return [model for key, model in keys.items() if not self._ahead.get(key)]
 
-    def look_further(self, models: Sequence[tuple[str, str, Mapping[str, tuple[Column, ...]]]], place: Place) -> list[int]:
-        """The same of the translations of these (SQL, dialect, tables that it reads): the places of those that are not known."""
+    def look_further(
+        self, models: Sequence[tuple[str, str, Mapping[str, tuple[Column, ...]]]], place: Place
+    ) -> list[int]:
+        """The same of the translations of these (SQL, dialect, tables that it reads): the places of those that are not
+        known."""
         keys = [_translation_key(*model, place) for model in models]
         self._fetch(keys)
         return [at for at, key in enumerate(keys) if not self._ahead.get(key)]
 
     def _fetch(self, keys: list[str]) -> None:
         with suppress(sqlite3.Error):
-            rows = self._file.execute("SELECT key, value FROM kept WHERE key IN (SELECT value FROM json_each(?))", [orjson.dumps(keys).decode()])
+            rows = self._file.execute(
+                "SELECT key, value FROM kept WHERE key IN (SELECT value FROM json_each(?))",
+                [orjson.dumps(keys).decode()],
+            )
             self._ahead |= {**dict.fromkeys(keys), **dict(rows.fetchall())}
 
     def references(self, sql: str, dialect: str) -> tuple[TableRef, ...] | None:
@@ -111,13 +130,25 @@ class Memory:
     def keep_references(self, sql: str, dialect: str, found: tuple[TableRef, ...]) -> None:
         self._put(_key("references", dialect, sql), [[t.name, t.line] for t in found])
 
-    def translation(self, sql: str, dialect: str, tables: Mapping[str, tuple[Column, ...]], place: Place) -> Translated | None:
+    def translation(
+        self, sql: str, dialect: str, tables: Mapping[str, tuple[Column, ...]], place: Place
+    ) -> Translated | None:
         """None as well if its files are others now, or may not be read any more."""
         found = self._get(_translation_key(sql, dialect, tables, place))
         if found is None:
             return None
-        files = tuple(FileRead(view, kind, tuple(paths), tuple((n, v) for n, v in options), _columns(columns), function, str(place.project))
-                      for view, kind, paths, options, columns, function in found["files"])
+        files = tuple(
+            FileRead(
+                view,
+                kind,
+                tuple(paths),
+                tuple((n, v) for n, v in options),
+                _columns(columns),
+                function,
+                str(place.project),
+            )
+            for view, kind, paths, options, columns, function in found["files"]
+        )
         try:
             for file in files:
                 for path in file.paths:
@@ -127,18 +158,42 @@ class Memory:
         if _states(files) != found["states"]:
             return None
         columns = found["columns"]
-        return Translated(found["sql"], None if columns is None else _columns(columns), files, tuple(found["tables"]), found["volatile"], found["ordered"])
+        return Translated(
+            found["sql"],
+            None if columns is None else _columns(columns),
+            files,
+            tuple(found["tables"]),
+            found["volatile"],
+            found["ordered"],
+        )
 
-    def keep_translation(self, sql: str, dialect: str, tables: Mapping[str, tuple[Column, ...]], place: Place, made: Translated) -> None:
-        if any(f.format == "delta" for f in made.files):        # its folder does not tell that the columns of the table changed
+    def keep_translation(
+        self, sql: str, dialect: str, tables: Mapping[str, tuple[Column, ...]], place: Place, made: Translated
+    ) -> None:
+        if any(
+            f.format == "delta" for f in made.files
+        ):  # its folder does not tell that the columns of the table changed
             return
-        if not all(_is_written(path, sql, place) for f in made.files for path in f.paths) or made.files and _DAILY.search(sql):
-            return                              # which files they are is computed: from the date of today, say
+        if (
+            not all(_is_written(path, sql, place) for f in made.files for path in f.paths)
+            or made.files
+            and _DAILY.search(sql)
+        ):
+            return  # which files they are is computed: from the date of today, say
         files = [[f.view, f.format, f.paths, f.options, _told(f.columns), f.function] for f in made.files]
-        with suppress(TypeError):               # an option that JSON has no form for
-            self._put(_translation_key(sql, dialect, tables, place), {
-                "sql": made.spark_sql, "columns": None if made.columns is None else _told(made.columns), "files": files, "states": _states(made.files),
-                "tables": made.tables, "volatile": made.volatile, "ordered": made.ordered})
+        with suppress(TypeError):  # an option that JSON has no form for
+            self._put(
+                _translation_key(sql, dialect, tables, place),
+                {
+                    "sql": made.spark_sql,
+                    "columns": None if made.columns is None else _told(made.columns),
+                    "files": files,
+                    "states": _states(made.files),
+                    "tables": made.tables,
+                    "volatile": made.volatile,
+                    "ordered": made.ordered,
+                },
+            )
 
     def _get(self, key: str) -> Any:
         with suppress(sqlite3.Error, orjson.JSONDecodeError):
@@ -164,7 +219,14 @@ def _key(*said: Any) -> str:
 
 
 def _translation_key(sql: str, dialect: str, tables: Mapping[str, tuple[Column, ...]], place: Place) -> str:
-    return _key("translation", dialect, sql, [[name, _told(columns)] for name, columns in tables.items()], str(place.project), [str(p) for p in place.allowed])
+    return _key(
+        "translation",
+        dialect,
+        sql,
+        [[name, _told(columns)] for name, columns in tables.items()],
+        str(place.project),
+        [str(p) for p in place.allowed],
+    )
 
 
 def _told(columns: tuple[Column, ...]) -> list[list[str]]:

@@ -1,4 +1,5 @@
 """What goes in and out of a translation."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -11,7 +12,8 @@ from runtime.model import Column
 
 @dataclass(frozen=True)
 class TableRef:
-    """A table that the SQL reads: lower case, `schema.table` (or `connection.schema.table`), with its line in the SQL text."""
+    """A table that the SQL reads: lower case, `schema.table` (or `connection.schema.table`), with its line in the SQL
+    text."""
 
     name: str
     line: int
@@ -22,12 +24,12 @@ class FileRead:
     """One file function of the SQL. `options` are DuckDB's; `columns` what DuckDB found or was told."""
 
     view: str
-    format: str                                 # csv, parquet, json, delta
-    paths: tuple[str, ...]                      # absolute, globs unexpanded
+    format: str  # csv, parquet, json, delta
+    paths: tuple[str, ...]  # absolute, globs unexpanded
     options: tuple[tuple[str, Any], ...]
     columns: tuple[Column, ...]
     function: str = ""
-    root: str = field(default="", compare=False)   # the project folder, for paths as the SQL spelt them
+    root: str = field(default="", compare=False)  # the project folder, for paths as the SQL spelt them
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ class SqlProblems(OndatraError):
 
 
 class Refused(Exception):
-    """A construct that is not translated. `where` is an offset in the text, or None when only the statement is known."""
+    """A construct that is not translated. `where` is an offset in the text, or None when only the statement is
+    known."""
 
     def __init__(self, construct: str, where: int | None = None, hint: bool = True) -> None:
         self.construct, self.where, self.hint = construct, where, hint

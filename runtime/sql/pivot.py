@@ -36,7 +36,9 @@ def pivoted(sources: Sources, node: Node, inner: Scope, text: str, key: Node, en
     if not groups:
         from .gate import walk
 
-        used = {n["column_names"][-1].lower() for n in walk([key, node["aggregates"]]) if n.get("class") == "COLUMN_REF"}
+        used = {
+            n["column_names"][-1].lower() for n in walk([key, node["aggregates"]]) if n.get("class") == "COLUMN_REF"
+        }
         groups = [n for s in inner.sources for n, _ in s.columns if n.lower() not in used]
     inner.grouped = True
     inner.groups, inner.group_sets = [column(g) for g in groups], [list(range(len(groups)))]
@@ -54,7 +56,9 @@ def pivoted(sources: Sources, node: Node, inner: Scope, text: str, key: Node, en
         raise Refused("this PIVOT", where(node))
     casts = [f"{t} AS {name_quoted(n)}" for t, (n, _) in zip(items, described, strict=True)]
     by = " GROUP BY " + ", ".join(items[: len(groups)]) if groups else ""
-    return sources.named(f"(SELECT {', '.join(casts)} FROM {text}{by})", described, node, f"__s{sources.queries.number()}")
+    return sources.named(
+        f"(SELECT {', '.join(casts)} FROM {text}{by})", described, node, f"__s{sources.queries.number()}"
+    )
 
 
 def unpivot(sources: Sources, node: Node, inner: Scope, text: str) -> Item:
@@ -77,12 +81,22 @@ def unpivot(sources: Sources, node: Node, inner: Scope, text: str) -> Item:
         raise Refused("this UNPIVOT", where(node))
     declared = {n.lower(): n for s in inner.sources for n, _ in s.columns}
     rows = ", ".join(
-        f"named_struct('n', {string(declared[n.lower()])}, 'v', {writer.cast(writer.write(t), kind, t).text})" for n, t in zip(names, turned, strict=True)
+        f"named_struct('n', {string(declared[n.lower()])}, 'v', {writer.cast(writer.write(t), kind, t).text})"
+        for n, t in zip(names, turned, strict=True)
     )
     base = ", ".join(f"{name_quoted(s.alias)}.{name_quoted(n)} AS {name_quoted(n)}" for n, s in keep)
-    wanted = ", ".join([*(name_quoted(n) for n, _ in keep), f"__p.n AS {name_quoted(described[-2][0])}", f"__p.v AS {name_quoted(described[-1][0])}"])
+    wanted = ", ".join(
+        [
+            *(name_quoted(n) for n, _ in keep),
+            f"__p.n AS {name_quoted(described[-2][0])}",
+            f"__p.v AS {name_quoted(described[-1][0])}",
+        ]
+    )
     filled = "" if node.get("include_nulls") else " WHERE __p.v IS NOT NULL"
-    query = f"(SELECT {wanted} FROM (SELECT {base + ', ' if base else ''}explode(array({rows})) AS __p FROM {text}){filled})"
+    query = (
+        f"(SELECT {wanted} FROM (SELECT {base + ', ' if base else ''}explode(array({rows})) AS __p FROM "
+        f"{text}){filled})"
+    )
     return sources.named(query, described, node, f"__s{sources.queries.number()}")
 
 

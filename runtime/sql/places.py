@@ -21,12 +21,28 @@ class Place:
     def absolute(self, path: str, line: int) -> str:
         """The absolute path or pattern; refused outside the folders that may be read."""
         if re.match(r"[a-z][a-z0-9+.-]*://", path, re.I):
-            raise SqlProblems([(line, f"{path}: only files below the project folder are read by path; name an object store as a connection in ondatra.toml")])
+            raise SqlProblems(
+                [
+                    (
+                        line,
+                        f"{path}: only files below the project folder are read by path; name an object store as a "
+                        f"connection in ondatra.toml",
+                    )
+                ]
+            )
         full = Path(path) if Path(path).is_absolute() else self.project / path
         fixed = Path(*_before_glob(full.parts))
         roots = [self.project, *self.allowed]
         if ".." in Path(path).parts or not any(_below(fixed, r) for r in roots):
-            raise SqlProblems([(line, f"{path} lies outside the project folder; SQL reads files below it and below the paths of allow_paths only")])
+            raise SqlProblems(
+                [
+                    (
+                        line,
+                        f"{path} lies outside the project folder; SQL reads files below it and below the paths of "
+                        f"allow_paths only",
+                    )
+                ]
+            )
         for match in glob.iglob(str(full), recursive=True):
             if not any(_below(Path(match).resolve(), r) for r in roots):
                 raise SqlProblems([(line, f"{path}: {Path(match).name} leads outside the project folder")])

@@ -1,4 +1,6 @@
-"""Query nodes: SELECT, set operations, CTEs. Every projection is written out under the name and type DuckDB gives it."""
+"""Query nodes: SELECT, set operations, CTEs. Every projection is written out under the name and type DuckDB gives
+it."""
+
 from __future__ import annotations
 
 import copy
@@ -32,7 +34,7 @@ class Select:
     qualify: str = ""
     distinct: bool = False
     distinct_on: list[str] = field(default_factory=list)
-    order: list[tuple[int | str, str]] = field(default_factory=list)       # ordinal or text, direction
+    order: list[tuple[int | str, str]] = field(default_factory=list)  # ordinal or text, direction
     limit: str = ""
 
 
@@ -41,7 +43,7 @@ class Queries:
         self.gate = gate
         self.tables = tables
         self.sources = Sources(self)
-        self.known: dict[int, Columns] = {}         # nodes that DuckDB has described already
+        self.known: dict[int, Columns] = {}  # nodes that DuckDB has described already
         self._count = 0
 
     def number(self) -> int:
@@ -78,7 +80,7 @@ class Queries:
             else:
                 text, columns = self.write(body, scope.parent, scope)
             columns = deduplicated(columns)
-            columns = [(n, t) for n, (_, t) in zip(aliases, columns, strict=False)] + columns[len(aliases):]
+            columns = [(n, t) for n, (_, t) in zip(aliases, columns, strict=False)] + columns[len(aliases) :]
             scope.ctes.append(entry)
             scope.tables[name] = columns
             written.append(f"{name_quoted(name)}(" + ", ".join(name_quoted(n) for n, _ in columns) + f") AS ({text})")
@@ -93,7 +95,7 @@ class Queries:
         select = {**copy.deepcopy(body["left"]), "cte_map": {"map": []}}
         left, columns = self.write(select, scope.parent, scope)
         inner = Scope(self.gate, scope.parent, [*scope.ctes, entry], {**scope.tables})
-        inner.tables[name] = [(n, t) for n, (_, t) in zip(aliases, columns, strict=False)] + columns[len(aliases):]
+        inner.tables[name] = [(n, t) for n, (_, t) in zip(aliases, columns, strict=False)] + columns[len(aliases) :]
         right, found = self.write(body["right"], scope.parent, inner)
         return f"{left} UNION ALL {self.shaped(right, found, columns, body)}", columns
 
@@ -104,7 +106,9 @@ class Queries:
         try:
             described = self.known.get(id(node)) or scope.probe_nested_or({**node, "cte_map": {"map": scope.ctes}})
         except GateError as error:
-            raise Refused(f"this SELECT, which DuckDB does not describe alone ({error.message.splitlines()[0]})", _first(node)) from None
+            raise Refused(
+                f"this SELECT, which DuckDB does not describe alone ({error.message.splitlines()[0]})", _first(node)
+            ) from None
         projections = expand(node["select_list"], scope)
         if len(projections) != len(described):
             raise Refused("this form of * or COLUMNS()", _first(node))
@@ -115,10 +119,18 @@ class Queries:
             scope.tell(item, described[at][1])
             if item.get("alias"):
                 aliases.setdefault(item["alias"].lower(), {**item, "alias": ""})
-        clauses = {k: substitute(node[k], aliases, scope) if node.get(k) else None for k in ("where_clause", "having", "qualify")}
+        clauses = {
+            k: substitute(node[k], aliases, scope) if node.get(k) else None
+            for k in ("where_clause", "having", "qualify")
+        }
         groups = self.groups(node, projections, aliases, scope)
-        scope.grouped = bool(groups) or any(scope.has_aggregate(p) for p in projections) or clauses["having"] is not None
-        scope.groups, scope.group_sets = groups, node["group_sets"] if node["group_expressions"] else [list(range(len(groups)))] if groups else []
+        scope.grouped = (
+            bool(groups) or any(scope.has_aggregate(p) for p in projections) or clauses["having"] is not None
+        )
+        scope.groups, scope.group_sets = (
+            groups,
+            node["group_sets"] if node["group_expressions"] else [list(range(len(groups)))] if groups else [],
+        )
         nodes = [p for root in [*projections, *groups, *filter(None, clauses.values())] for p in parts(root)]
         scope.prime(nodes, scope.grouped)
         writer = self.expressions(scope)
@@ -164,14 +176,24 @@ class Queries:
             return ", ".join(texts)
         return "GROUPING SETS (" + ", ".join("(" + ", ".join(texts[i] for i in one) + ")" for one in sets) + ")"
 
-    def modifiers(self, node: Node, out: Select, projections: list[Node], aliases: Mapping[str, Node], scope: Scope, writer: Expressions) -> None:
+    def modifiers(
+        self,
+        node: Node,
+        out: Select,
+        projections: list[Node],
+        aliases: Mapping[str, Node],
+        scope: Scope,
+        writer: Expressions,
+    ) -> None:
         for modifier in node["modifiers"]:
             if modifier["type"] == "DISTINCT_MODIFIER":
                 targets = modifier.get("distinct_on_targets") or []
                 out.distinct = not targets
                 for target in targets:
                     at = position(target)
-                    out.distinct_on.append(out.texts[at - 1] if at else writer.write(substitute(target, aliases, scope)).text)
+                    out.distinct_on.append(
+                        out.texts[at - 1] if at else writer.write(substitute(target, aliases, scope)).text
+                    )
             elif modifier["type"] == "ORDER_MODIFIER":
                 for order in modifier["orders"]:
                     out.order += self.order(order, out, projections, aliases, scope, writer)
@@ -180,8 +202,15 @@ class Queries:
             else:
                 raise Refused(modifier["type"].replace("_", " "), _first(node))
 
-    def order(self, order: Node, out: Select, projections: list[Node], aliases: Mapping[str, Node], scope: Scope,
-              writer: Expressions) -> list[tuple[int | str, str]]:
+    def order(
+        self,
+        order: Node,
+        out: Select,
+        projections: list[Node],
+        aliases: Mapping[str, Node],
+        scope: Scope,
+        writer: Expressions,
+    ) -> list[tuple[int | str, str]]:
         way, item = direction(order), order["expression"]
         if item["class"] == "STAR":
             return [(i, way) for i in range(1, len(out.names) + 1)]
@@ -235,7 +264,7 @@ class Queries:
         writer = self.expressions(scope)
         for modifier in node["modifiers"]:
             if modifier["type"] == "DISTINCT_MODIFIER" and not modifier.get("distinct_on_targets"):
-                continue            # plain UNION carries it
+                continue  # plain UNION carries it
             self.set_modifier(modifier, out, writer)
         if out.order or out.limit:
             text = f"SELECT * FROM ({text}) AS __u{ordering(out)}{out.limit}"
@@ -263,7 +292,10 @@ class Queries:
     def by_name(self, text: str, found: Columns, columns: Columns) -> tuple[str, Columns]:
         have = {n.lower(): (n, t) for n, t in found}
         picked = [have.get(n.lower()) for n, _ in columns]
-        texts = [f"{name_quoted(p[0])} AS {name_quoted(n)}" if p else f"NULL AS {name_quoted(n)}" for p, (n, _) in zip(picked, columns, strict=True)]
+        texts = [
+            f"{name_quoted(p[0])} AS {name_quoted(n)}" if p else f"NULL AS {name_quoted(n)}"
+            for p, (n, _) in zip(picked, columns, strict=True)
+        ]
         shaped = [(n, p[1] if p else Type("NULL")) for p, (n, _) in zip(picked, columns, strict=True)]
         return f"SELECT {', '.join(texts)} FROM ({text}) AS __n", shaped
 
@@ -273,15 +305,21 @@ class Queries:
             return f"({text})"
         names = [f"c{i}" for i in range(len(found))]
         writer = self.expressions(Scope(self.gate))
-        texts = [writer.cast(E(f"__x.{n}", t), w, node).text + f" AS {name_quoted(label)}"
-                 for n, (_, t), (label, w) in zip(names, found, wanted, strict=True)]
+        texts = [
+            writer.cast(E(f"__x.{n}", t), w, node).text + f" AS {name_quoted(label)}"
+            for n, (_, t), (label, w) in zip(names, found, wanted, strict=True)
+        ]
         return f"(SELECT {', '.join(texts)} FROM ({text}) AS __x({', '.join(names)}))"
 
 
 def assembled(s: Select) -> str:
     """The text of one SELECT; ORDER BY keys that are not projected, QUALIFY and DISTINCT ON need a query around it."""
-    source = (f" FROM {s.source}" if s.source else "") + (f" WHERE {s.where}" if s.where else "") + (f" GROUP BY {s.group}" if s.group else "") + (
-        f" HAVING {s.having}" if s.having else "")
+    source = (
+        (f" FROM {s.source}" if s.source else "")
+        + (f" WHERE {s.where}" if s.where else "")
+        + (f" GROUP BY {s.group}" if s.group else "")
+        + (f" HAVING {s.having}" if s.having else "")
+    )
     names = [name_quoted(n) for n in s.names]
     hidden = [(t, w) for t, w in s.order if isinstance(t, str)]
     if not (s.qualify or s.distinct_on or hidden):
@@ -303,7 +341,9 @@ def assembled(s: Select) -> str:
     if s.distinct_on:
         if s.qualify or s.group:
             raise Refused("DISTINCT ON with QUALIFY or GROUP BY", None, hint=False)
-        by = ", ".join(f"{s.texts[t - 1] if isinstance(t, int) else t} {w}" for t, w in s.order) or ", ".join(s.distinct_on)
+        by = ", ".join(f"{s.texts[t - 1] if isinstance(t, int) else t} {w}" for t, w in s.order) or ", ".join(
+            s.distinct_on
+        )
         hidden_items.append(f"row_number() OVER (PARTITION BY {', '.join(s.distinct_on)} ORDER BY {by}) = 1 AS __keep")
         condition = " WHERE __keep"
     order = " ORDER BY " + ", ".join(keys) if keys else ""
@@ -336,7 +376,8 @@ def position(node: Node) -> int | None:
 
 
 def substitute(node: Node, aliases: Mapping[str, Node], scope: Scope, aliases_first: bool = False) -> Node:
-    """The expression with the select list's aliases replaced by what they stand for; columns win unless told otherwise."""
+    """The expression with the select list's aliases replaced by what they stand for; columns win unless told
+    otherwise."""
     if not aliases:
         return node
     if node.get("class") == "COLUMN_REF":
@@ -360,5 +401,9 @@ def substitute(node: Node, aliases: Mapping[str, Node], scope: Scope, aliases_fi
 
 
 def _first(node: Node) -> int | None:
-    found = [n["query_location"] for n in walk(node) if isinstance(n.get("query_location"), int) and n["query_location"] < 2**62]
+    found = [
+        n["query_location"]
+        for n in walk(node)
+        if isinstance(n.get("query_location"), int) and n["query_location"] < 2**62
+    ]
     return min(found, default=None)

@@ -1,8 +1,9 @@
 """Names and types: what a column reference means, and the type DuckDB gives to any part of an expression.
 
-Types are never guessed. A part is put into the select list of a probe over the same FROM and DuckDB describes it; a part
-that it cannot describe is refused.
+Types are never guessed. A part is put into the select list of a probe over the same FROM and DuckDB describes it; a
+part that it cannot describe is refused.
 """
+
 from __future__ import annotations
 
 import copy
@@ -55,16 +56,16 @@ class Scope:
     gate: Gate
     parent: Scope | None = None
     ctes: list[Node] = field(default_factory=list)
-    tables: dict[str, Columns] = field(default_factory=dict)      # CTE name -> its columns
+    tables: dict[str, Columns] = field(default_factory=dict)  # CTE name -> its columns
     sources: list[Source] = field(default_factory=list)
-    merged: dict[str, Type] = field(default_factory=dict)        # USING columns
+    merged: dict[str, Type] = field(default_factory=dict)  # USING columns
     from_ast: Node | None = None
     grouped: bool = False
     groups: list[Node] = field(default_factory=list)
     group_sets: list[list[int]] = field(default_factory=list)
     lambdas: list[Lambda] = field(default_factory=list)
     known: dict[int, Type] = field(default_factory=dict)
-    kept: list[Node] = field(default_factory=list)                # nodes whose id() is a key of `known`
+    kept: list[Node] = field(default_factory=list)  # nodes whose id() is a key of `known`
 
     def resolve(self, names: Sequence[str]) -> tuple[str, Type, list[str], Scope] | None:
         """Spark text, type, remaining struct fields and the scope of a column reference."""
@@ -79,11 +80,13 @@ class Scope:
             for source in self.sources:
                 if skip == 0 and low[0] in self.merged:
                     return name_quoted(low[0]), self.merged[low[0]], list(names[1:]), self
-                if (skip == 1 and low[0] != source.alias.lower()) or (skip == 2 and (low[0], low[1]) != (source.schema, source.alias.lower())):
+                if (skip == 1 and low[0] != source.alias.lower()) or (
+                    skip == 2 and (low[0], low[1]) != (source.schema, source.alias.lower())
+                ):
                     continue
                 for name, kind in source.columns:
                     if name.lower() == low[skip] and not (skip == 0 and name.lower() in source.hidden):
-                        return f"{name_quoted(source.alias)}.{name_quoted(name)}", kind, list(names[skip + 1:]), self
+                        return f"{name_quoted(source.alias)}.{name_quoted(name)}", kind, list(names[skip + 1 :]), self
         return self.parent.resolve(names) if self.parent else None
 
     def owns(self, name: str) -> bool:
@@ -109,7 +112,12 @@ class Scope:
 
     def select(self, select: list[Node], grouped: bool = False) -> Node:
         node = copy.copy(template())
-        node.update(select_list=select, from_table=self.from_ast or _EMPTY, cte_map={"map": self.ctes}, aggregate_handling="STANDARD_HANDLING")
+        node.update(
+            select_list=select,
+            from_table=self.from_ast or _EMPTY,
+            cte_map={"map": self.ctes},
+            aggregate_handling="STANDARD_HANDLING",
+        )
         if grouped:
             node.update(group_expressions=self.groups, group_sets=self.group_sets)
         return node
@@ -125,7 +133,9 @@ class Scope:
         outer = copy.copy(base)
         star = copy.deepcopy(base["select_list"][0])
         star["relation_name"] = "__q"
-        outer.update(select_list=[star], from_table=join, cte_map={"map": self.ctes}, aggregate_handling="STANDARD_HANDLING")
+        outer.update(
+            select_list=[star], from_table=join, cte_map={"map": self.ctes}, aggregate_handling="STANDARD_HANDLING"
+        )
         try:
             return self.gate.describe(self.gate.text(outer))
         except GateError:
@@ -169,7 +179,8 @@ class Scope:
                     self.gate.learn(self.form(node), kind)
 
     def form(self, part: Node) -> tuple[str, ...]:
-        """An expression with the types of its columns, which together decide its type; empty for one of which more is needed."""
+        """An expression with the types of its columns, which together decide its type; empty for one of which more is
+        needed."""
         written = placeless(bare(part))
         if self.lambdas or _FORMLESS.search(written):
             return ()
@@ -184,7 +195,7 @@ class Scope:
     def tell(self, node: Node, kind: Type) -> None:
         """The type of a part that need not be asked for."""
         self.known[id(node)] = kind
-        self.kept.append(node)              # so that no other node gets its id
+        self.kept.append(node)  # so that no other node gets its id
 
     def has_aggregate(self, node: Node) -> bool:
         """Whether an aggregate of this query level stands below the node."""
@@ -209,7 +220,9 @@ class Scope:
             try:
                 kind = self.types_of([part], self.grouped and self.has_aggregate(node))[0]
             except GateError as error:
-                raise Refused(f"this expression, whose type DuckDB does not tell ({error.message.splitlines()[0]})", where(node)) from None
+                raise Refused(
+                    f"this expression, whose type DuckDB does not tell ({error.message.splitlines()[0]})", where(node)
+                ) from None
             for _ in range(depth):
                 kind = kind.element
             self.tell(node, kind)
@@ -218,7 +231,11 @@ class Scope:
 
 def told(node: Node) -> Type | None:
     """The type that DuckDB gives to whatever has this form, once it has taken the whole statement."""
-    if node["class"] in ("COMPARISON", "CONJUNCTION", "BETWEEN") or node["class"] == "OPERATOR" and node["type"] in TRUE_OR_FALSE:
+    if (
+        node["class"] in ("COMPARISON", "CONJUNCTION", "BETWEEN")
+        or node["class"] == "OPERATOR"
+        and node["type"] in TRUE_OR_FALSE
+    ):
         return BOOLEAN
     if node["class"] == "CONSTANT":
         literal = node["literal"]
@@ -230,7 +247,9 @@ def told(node: Node) -> Type | None:
 
 def is_fixed(node: Node) -> bool:
     """Whether neither a column nor a query stands below."""
-    return node["class"] not in ("COLUMN_REF", "SUBQUERY", "POSITIONAL_REFERENCE", "WINDOW", "STAR", "LAMBDA") and all(map(is_fixed, children(node)))
+    return node["class"] not in ("COLUMN_REF", "SUBQUERY", "POSITIONAL_REFERENCE", "WINDOW", "STAR", "LAMBDA") and all(
+        map(is_fixed, children(node))
+    )
 
 
 def children(node: Node) -> list[Node]:
@@ -262,7 +281,11 @@ def parts(node: Node) -> list[Node]:
 
 def where(node: Node) -> int | None:
     """Where in the text an expression begins, as near as its parts know."""
-    at = [n["query_location"] for n in walk(node) if isinstance(n.get("query_location"), int) and n["query_location"] < 2**62]
+    at = [
+        n["query_location"]
+        for n in walk(node)
+        if isinstance(n.get("query_location"), int) and n["query_location"] < 2**62
+    ]
     own = node.get("query_location", 2**63)
     return own if own < 2**62 else min(at, default=None)
 
@@ -273,20 +296,48 @@ def bare(node: Node) -> Node:
 
 def call(name: str, *arguments: Node) -> Node:
     """A plain function call as DuckDB serializes one."""
-    return {"class": "FUNCTION", "type": "FUNCTION", "alias": "", "query_location": 18446744073709551615, "query_location_length": 0, "function_name": name,
-            "schema": "", "filter": None, "order_bys": {"type": "ORDER_MODIFIER", "orders": []}, "distinct": False, "is_operator": False,
-            "export_state": False, "catalog": "", "arguments": [{"name": "", "expression": a} for a in arguments], "qualified_name": {"path": [name]}}
+    return {
+        "class": "FUNCTION",
+        "type": "FUNCTION",
+        "alias": "",
+        "query_location": 18446744073709551615,
+        "query_location_length": 0,
+        "function_name": name,
+        "schema": "",
+        "filter": None,
+        "order_bys": {"type": "ORDER_MODIFIER", "orders": []},
+        "distinct": False,
+        "is_operator": False,
+        "export_state": False,
+        "catalog": "",
+        "arguments": [{"name": "", "expression": a} for a in arguments],
+        "qualified_name": {"path": [name]},
+    }
 
 
 def column(*names: str) -> Node:
-    return {"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": "", "query_location": 18446744073709551615, "query_location_length": 0,
-            "column_names": list(names)}
+    return {
+        "class": "COLUMN_REF",
+        "type": "COLUMN_REF",
+        "alias": "",
+        "query_location": 18446744073709551615,
+        "query_location_length": 0,
+        "column_names": list(names),
+    }
 
 
 def _transform(over: Node, params: list[str], body: Node) -> Node:
     lhs = column(params[0]) if len(params) == 1 else call("row", *map(column, params))
-    arrow: dict[str, Any] = {"class": "LAMBDA", "type": "LAMBDA", "alias": "", "query_location": 18446744073709551615, "query_location_length": 0,
-                             "lhs": lhs, "expr": body, "syntax_type": "LAMBDA_KEYWORD"}
+    arrow: dict[str, Any] = {
+        "class": "LAMBDA",
+        "type": "LAMBDA",
+        "alias": "",
+        "query_location": 18446744073709551615,
+        "query_location_length": 0,
+        "lhs": lhs,
+        "expr": body,
+        "syntax_type": "LAMBDA_KEYWORD",
+    }
     return call("list_transform", over, arrow)
 
 
@@ -301,6 +352,25 @@ def _plain(node: Any) -> Any:
     return [_plain(v) for v in node] if isinstance(node, list) else node
 
 
-_EMPTY: Node = {"type": "EMPTY", "alias": "", "sample": None, "query_location": 18446744073709551615, "query_location_length": 0}
+_EMPTY: Node = {
+    "type": "EMPTY",
+    "alias": "",
+    "sample": None,
+    "query_location": 18446744073709551615,
+    "query_location_length": 0,
+}
 
-__all__ = ["Columns", "Lambda", "Scope", "Source", "bare", "call", "children", "column", "parts", "same", "types", "where"]
+__all__ = [
+    "Columns",
+    "Lambda",
+    "Scope",
+    "Source",
+    "bare",
+    "call",
+    "children",
+    "column",
+    "parts",
+    "same",
+    "types",
+    "where",
+]

@@ -1,4 +1,5 @@
 """FROM: tables, subqueries, joins, VALUES and table functions."""
+
 from __future__ import annotations
 
 import copy
@@ -25,7 +26,14 @@ class Item:
     sources: list[Source]
 
 
-JOINS = {"INNER": "JOIN", "LEFT": "LEFT JOIN", "RIGHT": "RIGHT JOIN", "FULL": "FULL JOIN", "SEMI": "LEFT SEMI JOIN", "ANTI": "LEFT ANTI JOIN"}
+JOINS = {
+    "INNER": "JOIN",
+    "LEFT": "LEFT JOIN",
+    "RIGHT": "RIGHT JOIN",
+    "FULL": "FULL JOIN",
+    "SEMI": "LEFT SEMI JOIN",
+    "ANTI": "LEFT ANTI JOIN",
+}
 
 
 class Sources:
@@ -47,8 +55,13 @@ class Sources:
         if node.get("sample"):
             raise Refused("USING SAMPLE / TABLESAMPLE", where(node), hint=False)
         writers: dict[str, Callable[[Node, Scope], Item]] = {
-            "BASE_TABLE": self.table, "SUBQUERY": self.subquery, "JOIN": self.join, "TABLE_FUNCTION": self.function,
-            "EXPRESSION_LIST": self.values, "PIVOT": self.pivot}
+            "BASE_TABLE": self.table,
+            "SUBQUERY": self.subquery,
+            "JOIN": self.join,
+            "TABLE_FUNCTION": self.function,
+            "EXPRESSION_LIST": self.values,
+            "PIVOT": self.pivot,
+        }
         if node["type"] not in writers:
             raise Refused(f"{node['type'].replace('_', ' ').lower()} in FROM", where(node))
         item = writers[node["type"]](node, scope)
@@ -60,7 +73,7 @@ class Sources:
         alias = node.get("alias") or default
         renamed = node.get("column_name_alias") or []
         if renamed:
-            columns = [(n, t) for n, (_, t) in zip(renamed, columns, strict=False)] + columns[len(renamed):]
+            columns = [(n, t) for n, (_, t) in zip(renamed, columns, strict=False)] + columns[len(renamed) :]
             text += f" AS {name_quoted(alias)}(" + ", ".join(name_quoted(n) for n, _ in columns) + ")"
         else:
             text += f" AS {name_quoted(alias)}"
@@ -104,7 +117,9 @@ class Sources:
         if ref not in ("REGULAR", "CROSS", "ASOF", "NATURAL") or kind not in JOINS:
             raise Refused(f"{ref if ref != 'REGULAR' else kind} JOIN", where(node))
         left = self.item(node["left"], scope)
-        side = Scope(scope.gate, scope.parent, scope.ctes, scope.tables, list(scope.sources), dict(scope.merged), node["left"])
+        side = Scope(
+            scope.gate, scope.parent, scope.ctes, scope.tables, list(scope.sources), dict(scope.merged), node["left"]
+        )
         right = self.item(node["right"], side)
         using = list(node.get("using_columns") or [])
         if ref == "NATURAL":
@@ -119,17 +134,28 @@ class Sources:
             return self.using(using, node, left, right, scope)
         if node["condition"] is None:
             raise Refused("a join without a condition", where(node))
-        both = Scope(scope.gate, scope.parent, scope.ctes, scope.tables, left.sources + right.sources, dict(scope.merged), _inner(node))
+        both = Scope(
+            scope.gate,
+            scope.parent,
+            scope.ctes,
+            scope.tables,
+            left.sources + right.sources,
+            dict(scope.merged),
+            _inner(node),
+        )
         condition = self.queries.expressions(both).condition(node["condition"])
         return Item(f"{left.text} {JOINS[kind]} {right.text} ON {condition}", sources)
 
     def using(self, using: list[str], node: Node, left: Item, right: Item, scope: Scope) -> Item:
-        """USING: the columns become one; both sides must have one type, so that nothing is compared as something else."""
+        """USING: the columns become one; both sides must have one type, so that nothing is compared as something
+        else."""
         low = frozenset(n.lower() for n in using)
         for name in low:
             kinds = [t for s in (*left.sources, *right.sources) for n, t in s.columns if n.lower() == name]
             if len({k.letter if k.letter == "i" else str(k) for k in kinds}) > 1:
-                raise Refused(f"USING ({name}) over columns of types {' and '.join(map(str, kinds))}", where(node), hint=False)
+                raise Refused(
+                    f"USING ({name}) over columns of types {' and '.join(map(str, kinds))}", where(node), hint=False
+                )
             scope.merged[name] = kinds[0]
         kind = node["join_type"]
         text = f"{left.text} {JOINS[kind]} {right.text} USING (" + ", ".join(map(name_quoted, using)) + ")"
@@ -143,10 +169,25 @@ class Sources:
 
     def asof(self, node: Node, left: Item, right: Item, scope: Scope) -> Item:
         """ASOF JOIN: for each left row the nearest right row, as a lateral query with LIMIT 1."""
-        if node["join_type"] not in ("INNER", "LEFT") or node.get("using_columns") or len(right.sources) != 1 or node["condition"] is None:
+        if (
+            node["join_type"] not in ("INNER", "LEFT")
+            or node.get("using_columns")
+            or len(right.sources) != 1
+            or node["condition"] is None
+        ):
             raise Refused("this form of ASOF JOIN", where(node))
-        both = Scope(scope.gate, scope.parent, scope.ctes, scope.tables, left.sources + right.sources, dict(scope.merged), _inner(node))
-        conditions = node["condition"]["children"] if node["condition"]["type"] == "CONJUNCTION_AND" else [node["condition"]]
+        both = Scope(
+            scope.gate,
+            scope.parent,
+            scope.ctes,
+            scope.tables,
+            left.sources + right.sources,
+            dict(scope.merged),
+            _inner(node),
+        )
+        conditions = (
+            node["condition"]["children"] if node["condition"]["type"] == "CONJUNCTION_AND" else [node["condition"]]
+        )
         unequal = [c for c in conditions if c["type"] in _NEAREST]
         if len(unequal) != 1 or any(c["class"] != "COMPARISON" for c in conditions):
             raise Refused("an ASOF JOIN without exactly one inequality", where(node))
@@ -162,7 +203,10 @@ class Sources:
         columns = ", ".join(f"{name_quoted(mine.alias)}.{name_quoted(n)}" for n, _ in mine.columns)
         order = f"{writer.write(key).text} {'DESC' if below else 'ASC'}"
         join = "LEFT JOIN" if node["join_type"] == "LEFT" else "JOIN"
-        text = f"{left.text} {join} LATERAL (SELECT {columns} FROM {right.text} WHERE {on} ORDER BY {order} LIMIT 1) AS {name_quoted(mine.alias)} ON true"
+        text = (
+            f"{left.text} {join} LATERAL (SELECT {columns} FROM {right.text} WHERE {on} ORDER BY {order} LIMIT 1) "
+            f"AS {name_quoted(mine.alias)} ON true"
+        )
         return Item(text, left.sources + right.sources)
 
     def values(self, node: Node, scope: Scope) -> Item:
@@ -170,17 +214,25 @@ class Sources:
         select = copy.copy(template())
         star = copy.deepcopy(select["select_list"][0])
         star["relation_name"] = ""
-        select.update(select_list=[star], from_table={**node, "column_name_alias": []}, aggregate_handling="STANDARD_HANDLING")
+        select.update(
+            select_list=[star], from_table={**node, "column_name_alias": []}, aggregate_handling="STANDARD_HANDLING"
+        )
         kinds = scope.gate.describe(scope.gate.text(select))
         writer = self.queries.expressions(Scope(scope.gate, scope.parent, scope.ctes, scope.tables))
         rows = []
         for row in node["values"]:
-            cells = [writer.cast(writer.write(cell), kind, cell).text for cell, (_, kind) in zip(row, kinds, strict=True)]
+            cells = [
+                writer.cast(writer.write(cell), kind, cell).text for cell, (_, kind) in zip(row, kinds, strict=True)
+            ]
             rows.append("(" + ", ".join(cells) + ")")
         names = node.get("expected_names") or [n for n, _ in kinds]
         columns = [(n, t) for n, (_, t) in zip(names, kinds, strict=True)]
-        inner = f"(SELECT * FROM VALUES {', '.join(rows)} AS __v(" + ", ".join(name_quoted(n) for n, _ in columns) + "))"
-        return self.named(inner, columns, node, f"__s{self.queries.number()}" if node.get("alias") in (None, "", "valueslist") else "")
+        inner = (
+            f"(SELECT * FROM VALUES {', '.join(rows)} AS __v(" + ", ".join(name_quoted(n) for n, _ in columns) + "))"
+        )
+        return self.named(
+            inner, columns, node, f"__s{self.queries.number()}" if node.get("alias") in (None, "", "valueslist") else ""
+        )
 
     def function(self, node: Node, scope: Scope) -> Item:
         """range(), generate_series() and unnest() in FROM; file functions are tables by now."""
@@ -201,7 +253,11 @@ class Sources:
             kind, series = listed.type.element, listed.text
         else:
             series, kind = writer.series(name, arguments, node)
-        correlated = "LATERAL " if scope.from_ast is not None and any(n.get("class") == "COLUMN_REF" for a in arguments for n in _walk(a)) else ""
+        correlated = (
+            "LATERAL "
+            if scope.from_ast is not None and any(n.get("class") == "COLUMN_REF" for a in arguments for n in _walk(a))
+            else ""
+        )
         alias = node.get("alias") or name
         label = (node.get("column_name_alias") or [name])[0]
         text = f"{correlated}(SELECT explode({series}) AS {name_quoted(label)}) AS {name_quoted(alias)}"
@@ -209,6 +265,7 @@ class Sources:
 
     def pivot(self, node: Node, scope: Scope) -> Item:
         from .pivot import pivot
+
         return pivot(self, node, scope)
 
     def expressions(self, scope: Scope) -> Expressions:
@@ -220,12 +277,20 @@ _NEAREST = ("COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO", "COMPARE_LESS
 
 def _walk(node: Any) -> Any:
     from .gate import walk
+
     return walk(node)
 
 
 def _inner(node: Node) -> Node:
     """The join as one whose both sides are in sight, for probes of its condition."""
-    return {**node, "join_type": "INNER", "ref_type": "CROSS", "condition": None, "using_columns": [], "is_implicit": False}
+    return {
+        **node,
+        "join_type": "INNER",
+        "ref_type": "CROSS",
+        "condition": None,
+        "using_columns": [],
+        "is_implicit": False,
+    }
 
 
 def _only_of(node: Node, source: Source, scope: Scope) -> bool:

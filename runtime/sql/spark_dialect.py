@@ -17,7 +17,23 @@ from runtime.model import Column
 from .model import SqlProblems, TableRef, Translated
 
 FORBIDDEN = {"reflect", "java_method", "try_reflect"}
-PATHS = {"parquet", "csv", "json", "orc", "text", "delta", "avro", "binaryfile", "jdbc", "xml", "iceberg", "image", "libsvm", "hudi", "kafka"}
+PATHS = {
+    "parquet",
+    "csv",
+    "json",
+    "orc",
+    "text",
+    "delta",
+    "avro",
+    "binaryfile",
+    "jdbc",
+    "xml",
+    "iceberg",
+    "image",
+    "libsvm",
+    "hudi",
+    "kafka",
+}
 TABLE_FUNCTIONS = {
     "range",
     "explode",
@@ -50,7 +66,14 @@ def _parsed(sql: str) -> Any:
         raise SqlProblems([(int(details.get("line") or 1), message + near)]) from None
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         raise SqlProblems(
-            [(1, f"a model is exactly one SELECT; {len(statements)} statements were found" if len(statements) != 1 else "a model is exactly one SELECT")]
+            [
+                (
+                    1,
+                    f"a model is exactly one SELECT; {len(statements)} statements were found"
+                    if len(statements) != 1
+                    else "a model is exactly one SELECT",
+                )
+            ]
         )
     return statements[0]
 
@@ -60,15 +83,36 @@ def _tables(sql: str) -> list[tuple[str, Any]]:
     tree, out = _parsed(sql), []
     for table in tree.find_all(exp.Table):
         if not isinstance(table.this, exp.Identifier):
-            name = table.this.name if isinstance(table.this, exp.Anonymous) else table.this.sql_name() if isinstance(table.this, exp.Func) else ""
+            name = (
+                table.this.name
+                if isinstance(table.this, exp.Anonymous)
+                else table.this.sql_name()
+                if isinstance(table.this, exp.Func)
+                else ""
+            )
             if name.lower() not in TABLE_FUNCTIONS and not name.lower().startswith("generate_series"):
-                raise SqlProblems([(line(table), f"the table function {name.lower() or table.sql('spark')} is not allowed in a model")])
+                raise SqlProblems(
+                    [
+                        (
+                            line(table),
+                            f"the table function {name.lower() or table.sql('spark')} is not allowed in a model",
+                        )
+                    ]
+                )
             continue
         parts = [p.name.lower() for p in table.parts]
         if len(parts) == 1 and _is_cte(table, parts[0]):
             continue
         if len(parts) > 1 and parts[0] in PATHS or any(re.search(r"[/:\\]", p) for p in parts):
-            raise SqlProblems([(line(table), f"{table.sql('spark')}: files are not read by path in Spark SQL; read them in a model of the DuckDB dialect")])
+            raise SqlProblems(
+                [
+                    (
+                        line(table),
+                        f"{table.sql('spark')}: files are not read by path in Spark SQL; read them in a model of the "
+                        f"DuckDB dialect",
+                    )
+                ]
+            )
         out.append((".".join(parts if len(parts) > 1 else ["main", *parts]), table))
     return out
 
@@ -107,23 +151,50 @@ def translate(sql: str, tables: Mapping[str, tuple[Column, ...]]) -> Translated:
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
     json_columns = {c.name.lower() for columns in tables.values() for c in columns if c.is_json}
-    return Translated(json_calls(text, json_columns), None, (), tuple(tables), bool(VOLATILE.search(sql)), tree.args.get("order") is not None)
+    return Translated(
+        json_calls(text, json_columns),
+        None,
+        (),
+        tuple(tables),
+        bool(VOLATILE.search(sql)),
+        tree.args.get("order") is not None,
+    )
 
 
 def forbid(sql: str) -> None:
     """Functions that run code, and TRANSFORM … USING, which runs programs."""
     if "${" in sql:
         raise SqlProblems(
-            [(sql[: sql.index("${")].count("\n") + 1, "${…} would put a setting or a variable of the environment into the SQL and is not allowed")]
+            [
+                (
+                    sql[: sql.index("${")].count("\n") + 1,
+                    "${…} would put a setting or a variable of the environment into the SQL and is not allowed",
+                )
+            ]
         )
     tokens = sqlglot.tokenize(sql, read="spark")
     for at, token in enumerate(tokens):
         word, following = token.text.lower(), tokens[at + 1].text if at + 1 < len(tokens) else ""
-        if token.token_type != TokenType.STRING and (word in FORBIDDEN or word.split(".")[-1] in FORBIDDEN) and following == "(":
+        if (
+            token.token_type != TokenType.STRING
+            and (word in FORBIDDEN or word.split(".")[-1] in FORBIDDEN)
+            and following == "("
+        ):
             raise SqlProblems([(token.line, f"{word}() runs code outside SQL and is not allowed")])
-        if word == "using" and following.startswith(("'", '"')) or word == "using" and at + 1 < len(tokens) and tokens[at + 1].token_type == TokenType.STRING:
+        if (
+            word == "using"
+            and following.startswith(("'", '"'))
+            or word == "using"
+            and at + 1 < len(tokens)
+            and tokens[at + 1].token_type == TokenType.STRING
+        ):
             raise SqlProblems([(token.line, "TRANSFORM … USING runs a program and is not allowed")])
-        if word in ("map", "reduce") and following != "(" and at and tokens[at - 1].text.lower() in ("select", "from", ")"):
+        if (
+            word in ("map", "reduce")
+            and following != "("
+            and at
+            and tokens[at - 1].text.lower() in ("select", "from", ")")
+        ):
             raise SqlProblems([(token.line, f"{word.upper()} … USING is not allowed")])
 
 
@@ -134,7 +205,11 @@ def json_calls(text: str, json_columns: set[str]) -> str:
     """Writes json_object() and json_group_array() in Spark's terms, inner calls first."""
     tokens = sqlglot.tokenize(text, read="spark")
     for at in range(len(tokens) - 2, -1, -1):
-        if tokens[at].text.lower() in _JSON and tokens[at].token_type != TokenType.STRING and tokens[at + 1].text == "(":
+        if (
+            tokens[at].text.lower() in _JSON
+            and tokens[at].token_type != TokenType.STRING
+            and tokens[at + 1].text == "("
+        ):
             start = tokens[at].start
             end, arguments = _arguments(text, tokens, at + 1)
             made = _call(tokens[at].text.lower(), arguments, json_columns, tokens[at].line)
@@ -167,10 +242,18 @@ def _call(name: str, arguments: list[str], json_columns: set[str], at: int) -> s
     if name == "json_group_array":
         if len(arguments) != 1:
             raise SqlProblems([(at, "json_group_array() takes one value")])
-        return f"/*json*/nullif(concat('[', array_join(collect_list({_piece(arguments[0], json_columns)}), ','), ']'), '[]')"
+        return (
+            f"/*json*/nullif(concat('[', array_join(collect_list({_piece(arguments[0], json_columns)}), ','), "
+            f"']'), '[]')"
+        )
     if len(arguments) % 2:
         raise SqlProblems([(at, "json_object() takes keys and values in pairs")])
     parts = []
     for i in range(0, len(arguments), 2):
-        parts += [f"'{',' if i else chr(123)}'", _piece(arguments[i], set()), "':'", _piece(arguments[i + 1], json_columns)]
+        parts += [
+            f"'{',' if i else chr(123)}'",
+            _piece(arguments[i], set()),
+            "':'",
+            _piece(arguments[i + 1], json_columns),
+        ]
     return "/*json*/concat(" + ", ".join([*(parts or ["'{'"]), "'}'"]) + ")"

@@ -1,4 +1,5 @@
 """* and COLUMNS(): written out column by column, in DuckDB's order and under DuckDB's names."""
+
 from __future__ import annotations
 
 import copy
@@ -18,7 +19,11 @@ def expand(items: list[Node], scope: Scope) -> list[Node]:
             out.append(item)
         elif item["class"] == "STAR":
             out += plain(item, scope)
-        elif item["class"] == "FUNCTION" and item["function_name"] in ("~~", "!~~", "~~*", "!~~*") and item["arguments"][0]["expression"]["class"] == "STAR":
+        elif (
+            item["class"] == "FUNCTION"
+            and item["function_name"] in ("~~", "!~~", "~~*", "!~~*")
+            and item["arguments"][0]["expression"]["class"] == "STAR"
+        ):
             out += by_names(item, scope)
         elif item["class"] == "FUNCTION" and item["function_name"] == "unnest" or not stars[0].get("columns"):
             raise Refused("* inside an expression", where(item), hint=False)
@@ -35,7 +40,10 @@ def plain(star: Node, scope: Scope) -> list[Node]:
     excluded = {(e if isinstance(e, str) else e["column"]).lower() for e in star.get("exclude_list") or []}
     excluded |= {e["column"].lower() for e in star.get("qualified_exclude_list") or []}
     replaced = {r["key"].lower(): r["value"] for r in star.get("replace_list") or []}
-    renamed = {(r["key"] if isinstance(r["key"], str) else r["key"]["column"]).lower(): r["value"] for r in star.get("rename_list") or []}
+    renamed = {
+        (r["key"] if isinstance(r["key"], str) else r["key"]["column"]).lower(): r["value"]
+        for r in star.get("rename_list") or []
+    }
     out = []
     for names, label, _ in all_columns(scope, star.get("relation_name") or ""):
         low = label.lower()
@@ -51,7 +59,13 @@ def plain(star: Node, scope: Scope) -> list[Node]:
 def struct_star(star: Node, scope: Scope) -> list[Node]:
     """`attrs.*` of a STRUCT column."""
     found = scope.resolve([star["relation_name"]])
-    if found is None or found[1].name != "STRUCT" or star.get("exclude_list") or star.get("replace_list") or star.get("rename_list"):
+    if (
+        found is None
+        or found[1].name != "STRUCT"
+        or star.get("exclude_list")
+        or star.get("replace_list")
+        or star.get("rename_list")
+    ):
         raise Refused(f"{star['relation_name']}.*", where(star), hint=False)
     return [{**column(star["relation_name"], name), "alias": name} for name in found[1].fields]
 
@@ -96,10 +110,18 @@ def applied(item: Node, stars: list[Node], scope: Scope) -> list[Node]:
     out = []
     star = {**stars[0], "alias": ""}
     for pick in plain(star, scope):
+
         def put(node: Node, pick: Node = pick) -> Node:
             if node.get("class") == "STAR":
                 return {**pick, "alias": ""}
-            return {k: put(v) if isinstance(v, dict) else [put(x) if isinstance(x, dict) else x for x in v] if isinstance(v, list) else v
-                    for k, v in node.items()}
+            return {
+                k: put(v)
+                if isinstance(v, dict)
+                else [put(x) if isinstance(x, dict) else x for x in v]
+                if isinstance(v, list)
+                else v
+                for k, v in node.items()
+            }
+
         out.append({**put(item), "alias": item.get("alias") or pick["alias"]})
     return out

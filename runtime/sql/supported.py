@@ -1,4 +1,5 @@
-"""The page docs/dialect.md, made from the tables that the translation itself works with: python -m runtime.sql.supported."""
+"""The page docs/dialect.md, made from the tables that the translation itself works with: python -m
+runtime.sql.supported."""
 
 from __future__ import annotations
 
@@ -42,18 +43,22 @@ TYPES = (
     "STRUCT(a INTEGER)",
 )
 CONSTRUCTS = (
-    "SELECT with expressions, aliases used later in the same SELECT, WHERE, GROUP BY (positions, aliases, ALL, ROLLUP, CUBE, GROUPING SETS), HAVING, QUALIFY, "
+    "SELECT with expressions, aliases used later in the same SELECT, WHERE, GROUP BY (positions, aliases, ALL, "
+    "ROLLUP, CUBE, GROUPING SETS), HAVING, QUALIFY, "
     "ORDER BY (positions, aliases, ALL, NULLS FIRST and LAST), LIMIT, OFFSET, DISTINCT, DISTINCT ON",
     "FROM first (`FROM t SELECT …`, `FROM t`), trailing commas, `alias: expression`, names in any case",
-    "`*` with EXCLUDE, REPLACE, RENAME, LIKE; `t.*`, `struct.*`; COLUMNS('pattern'), COLUMNS(lambda …), COLUMNS(* EXCLUDE …), also inside an expression",
+    "`*` with EXCLUDE, REPLACE, RENAME, LIKE; `t.*`, `struct.*`; COLUMNS('pattern'), COLUMNS(lambda …), COLUMNS(* "
+    "EXCLUDE …), also inside an expression",
     "INNER, LEFT, RIGHT, FULL, CROSS, SEMI, ANTI, NATURAL and ASOF [LEFT] JOIN; ON and USING; LATERAL subqueries",
     "Subqueries as values, EXISTS, IN, ARRAY(SELECT …), correlated or not; VALUES",
     "WITH, WITH RECURSIVE … UNION ALL, MATERIALIZED",
     "UNION, UNION ALL, UNION [ALL] BY NAME, EXCEPT [ALL], INTERSECT [ALL]",
     "PIVOT … IN (values), UNPIVOT",
-    "CASE, BETWEEN, IN, LIKE, ILIKE, GLOB, SIMILAR TO, ~, IS [NOT] DISTINCT FROM, COALESCE, CAST, ::, TRY_CAST, TRY over casts, // and %",
+    "CASE, BETWEEN, IN, LIKE, ILIKE, GLOB, SIMILAR TO, ~, IS [NOT] DISTINCT FROM, COALESCE, CAST, ::, TRY_CAST, TRY "
+    "over casts, // and %",
     "unnest() in the select list (several go in step) and in FROM; range() and generate_series()",
-    "List comprehensions, lambdas, `list[1]`, `list[1:2]`, `struct.field`, `map['key']`, `json->'key'`, `json->>'$.path'`",
+    "List comprehensions, lambdas, `list[1]`, `list[1:2]`, `struct.field`, `map['key']`, `json->'key'`, "
+    "`json->>'$.path'`",
     "Any expression of constants only: DuckDB computes it at check time",
 )
 REFUSED = (
@@ -64,14 +69,16 @@ REFUSED = (
     "row_number(), rank(), lag() and lead() without ORDER BY; first() and last() without ORDER BY",
     "approx_count_distinct() and other approximations: use count(DISTINCT …)",
     "comparing text with a number, a date or a boolean that is not a constant: cast one side",
-    "regular expressions with look-around, POSIX classes or named groups; patterns, formats, JSON paths and separators that are not constants",
+    "regular expressions with look-around, POSIX classes or named groups; patterns, formats, JSON paths and "
+    "separators that are not constants",
     "FLOAT in expressions, ENUM, BIT, UNION, TIMESTAMP_NS, TIME WITH TIME ZONE, unnamed structs as a result",
     "list_distinct() and mode(), whose order or choice DuckDB leaves open",
     "hash(), typeof(), and every function that is not named above",
 )
 STOPS = (
     "upper() of letters whose capital is several letters (ß), lower() of İ and Σ, reverse() of composed letters",
-    "text cast to a number in hexadecimal or with underscores, text cast to a date or time in another form than `2026-01-31` and `10:20:30`",
+    "text cast to a number in hexadecimal or with underscores, text cast to a date or time in another form than "
+    "`2026-01-31` and `10:20:30`",
 )
 
 
@@ -79,10 +86,13 @@ def page() -> str:
     out = [
         "# DuckDB's SQL on Spark",
         "",
-        "This page is generated from the tables of `runtime/sql` by `python -m runtime.sql.supported > docs/dialect.md`; a test holds the two equal.",
+        "This page is generated from the tables of `runtime/sql` by `python -m runtime.sql.supported > "
+        "docs/dialect.md`; a test holds the two equal.",
         "",
-        "A model is DuckDB SQL unless it says `-- @dialect: spark`. DuckDB parses it, finds its columns and their types over empty tables, and computes "
-        "its constants. What is named here is then written for Spark so that the answer is DuckDB's; everything else is refused at check time "
+        "A model is DuckDB SQL unless it says `-- @dialect: spark`. DuckDB parses it, finds its columns and their "
+        "types over empty tables, and computes "
+        "its constants. What is named here is then written for Spark so that the answer is DuckDB's; everything else "
+        "is refused at check time "
         "with the construct and the line, never answered differently.",
         "",
         "## Statements",
@@ -96,9 +106,12 @@ def page() -> str:
         names = ", ".join(f"`{n}`" for n in registry.FAMILIES[family] if n not in ("list_count_all",))
         out += [f"{head}: {names}", ""]
     out += [
-        "Windows: " + ", ".join(f"`{n}`" for n in sorted(windows.RANKS | windows.VALUES)) + " and the aggregates, over ROWS and RANGE frames without EXCLUDE",
+        "Windows: "
+        + ", ".join(f"`{n}`" for n in sorted(windows.RANKS | windows.VALUES))
+        + " and the aggregates, over ROWS and RANGE frames without EXCLUDE",
         "",
-        "Functions whose answer changes from run to run make the model run every time: " + ", ".join(f"`{n}`" for n in sorted(registry.VOLATILE)),
+        "Functions whose answer changes from run to run make the model run every time: "
+        + ", ".join(f"`{n}`" for n in sorted(registry.VOLATILE)),
         "",
         "## Refused",
         "",
@@ -116,8 +129,10 @@ def page() -> str:
         "",
         "## Files",
         "",
-        "Paths are relative to the project folder; nothing outside it and the allowed paths is read. Globs and lists of paths work; `FROM 'file'` "
-        "takes .csv, .tsv, .parquet, .json, .jsonl and .ndjson. DuckDB itself finds the columns at check time and reads CSV and JSON when the model runs.",
+        "Paths are relative to the project folder; nothing outside it and the allowed paths is read. Globs and lists "
+        "of paths work; `FROM 'file'` "
+        "takes .csv, .tsv, .parquet, .json, .jsonl and .ndjson. DuckDB itself finds the columns at check time and "
+        "reads CSV and JSON when the model runs.",
         "",
         "| function | options |",
         "|---|---|",
@@ -128,8 +143,10 @@ def page() -> str:
         "",
         "## Spark SQL",
         "",
-        "With `-- @dialect: spark` the text goes to Spark as it is; `schema.name` means the model of that name. `json_object(key, value, …)` and "
-        f"`json_group_array(value)` are added. Refused: {', '.join(f'`{f}`' for f in sorted(FORBIDDEN))}, TRANSFORM … USING, and files by path.",
+        "With `-- @dialect: spark` the text goes to Spark as it is; `schema.name` means the model of that name. "
+        "`json_object(key, value, …)` and "
+        f"`json_group_array(value)` are added. Refused: {', '.join(f'`{f}`' for f in sorted(FORBIDDEN))}, TRANSFORM … "
+        f"USING, and files by path.",
         "",
     ]
     return "\n".join(out)

@@ -1,4 +1,5 @@
 """Spark SQL text of literals, and of the texts DuckDB makes of numbers, moments and JSON."""
+
 from __future__ import annotations
 
 import datetime as dt
@@ -33,8 +34,8 @@ def literal(value: Any, kind: Type) -> str:
         return f"CAST(NULL AS {spark})"
     if kind.letter == "i":
         if kind.name == "INTEGER":
-            return str(value) if value != -2**31 else "CAST(-2147483648 AS INT)"
-        if kind.name == "BIGINT" and value != -2**63:
+            return str(value) if value != -(2**31) else "CAST(-2147483648 AS INT)"
+        if kind.name == "BIGINT" and value != -(2**63):
             return f"{value}L"
         return f"CAST({string(str(value))} AS {spark})"
     if kind.name == "DECIMAL":
@@ -57,7 +58,11 @@ def literal(value: Any, kind: Type) -> str:
     if kind.name == "STRUCT":
         values = list(value.values()) if isinstance(value, dict) else list(value)
         names = [n or f"col{i}" for i, n in enumerate(kind.fields, 1)]
-        return "named_struct(" + ", ".join(f"{string(n)}, {literal(v, t)}" for n, v, t in zip(names, values, kind.args, strict=True)) + ")"
+        return (
+            "named_struct("
+            + ", ".join(f"{string(n)}, {literal(v, t)}" for n, v, t in zip(names, values, kind.args, strict=True))
+            + ")"
+        )
     if kind.name == "MAP":
         pairs = ", ".join(f"{literal(k, kind.args[0])}, {literal(v, kind.args[1])}" for k, v in value.items())
         return f"map({pairs})" if value else f"CAST(map() AS {spark})"
@@ -72,29 +77,50 @@ def bound(text: str, variable: str, body: str) -> str:
 
 
 # Java's text of a double is not always the shortest that reads back; 16 and 17 digits are tried shorter first
-_SHORT = ("CASE WHEN length(regexp_replace(substring_index(CAST(dv AS STRING), 'E', 1), '[-.]', '')) < 16 THEN CAST(dv AS STRING)"
-          " WHEN CAST(format_string('%.14e', dv) AS DOUBLE) = dv THEN format_string('%.14e', dv)"
-          " WHEN CAST(format_string('%.15e', dv) AS DOUBLE) = dv THEN format_string('%.15e', dv) ELSE CAST(dv AS STRING) END")
-_PLAIN = (f"regexp_replace(regexp_replace(CASE WHEN abs(dv) < 1 THEN CAST(CAST({_SHORT} AS DECIMAL(38,30)) AS STRING)"
-          f" ELSE CAST(CAST({_SHORT} AS DECIMAL(38,17)) AS STRING) END, '0+$', ''), '[.]$', '.0')")
+_SHORT = (
+    "CASE WHEN length(regexp_replace(substring_index(CAST(dv AS STRING), 'E', 1), '[-.]', '')) < 16 THEN CAST(dv AS "
+    "STRING)"
+    " WHEN CAST(format_string('%.14e', dv) AS DOUBLE) = dv THEN format_string('%.14e', dv)"
+    " WHEN CAST(format_string('%.15e', dv) AS DOUBLE) = dv THEN format_string('%.15e', dv) ELSE CAST(dv AS STRING) END"
+)
+_PLAIN = (
+    f"regexp_replace(regexp_replace(CASE WHEN abs(dv) < 1 THEN CAST(CAST({_SHORT} AS DECIMAL(38,30)) AS STRING)"
+    f" ELSE CAST(CAST({_SHORT} AS DECIMAL(38,17)) AS STRING) END, '0+$', ''), '[.]$', '.0')"
+)
 _MANTISSA = f"regexp_replace(upper({_SHORT}), '[.]?0*E[+]?', 'E')"
-_QUICK = ("WHEN abs(dv) >= 0.001D AND abs(dv) < 10000000D AND length(CAST(dv AS STRING)) < 16 THEN CAST(dv AS STRING)"
-          " WHEN dv = 0 THEN CAST(dv AS STRING)")
-_SPECIAL = "WHEN dv IS NULL THEN {null} WHEN isnan(dv) THEN {nan} WHEN dv = double('infinity') THEN {inf} WHEN dv = double('-infinity') THEN {ninf}"
+_QUICK = (
+    "WHEN abs(dv) >= 0.001D AND abs(dv) < 10000000D AND length(CAST(dv AS STRING)) < 16 THEN CAST(dv AS STRING)"
+    " WHEN dv = 0 THEN CAST(dv AS STRING)"
+)
+_SPECIAL = (
+    "WHEN dv IS NULL THEN {null} WHEN isnan(dv) THEN {nan} WHEN dv = double('infinity') THEN {inf} WHEN dv = "
+    "double('-infinity') THEN {ninf}"
+)
 
 
 def double_text(text: str) -> str:
     """DuckDB's CAST(double AS VARCHAR): 1e+20, 1e-05, 100000000.0."""
     special = _SPECIAL.format(null="CAST(NULL AS STRING)", nan="'nan'", inf="'inf'", ninf="'-inf'")
-    exponent = f"regexp_replace(regexp_replace(regexp_replace({_MANTISSA}, 'E(?!-)', 'e+'), 'E-', 'e-'), 'e([+-])([0-9])$', 'e$10$2')"
-    return bound(text, "dv", f"CASE {special} {_QUICK} WHEN abs(dv) >= 1e-4D AND abs(dv) < 1e16D THEN {_PLAIN} ELSE {exponent} END")
+    exponent = (
+        f"regexp_replace(regexp_replace(regexp_replace({_MANTISSA}, 'E(?!-)', 'e+'), 'E-', 'e-'), "
+        f"'e([+-])([0-9])$', 'e$10$2')"
+    )
+    return bound(
+        text,
+        "dv",
+        f"CASE {special} {_QUICK} WHEN abs(dv) >= 1e-4D AND abs(dv) < 1e16D THEN {_PLAIN} ELSE {exponent} END",
+    )
 
 
 def double_json(text: str) -> str:
     """DuckDB's JSON text of a double: 100000000.0, 0.00001, 1e21; never NULL."""
     special = _SPECIAL.format(null="'null'", nan="'null'", inf="'null'", ninf="'null'")
     exponent = f"replace(replace({_MANTISSA}, 'E', 'e'), 'e+', 'e')"
-    return bound(text, "dv", f"CASE {special} {_QUICK} WHEN abs(dv) >= 1e-6D AND abs(dv) < 1e21D THEN {_PLAIN} ELSE {exponent} END")
+    return bound(
+        text,
+        "dv",
+        f"CASE {special} {_QUICK} WHEN abs(dv) >= 1e-6D AND abs(dv) < 1e21D THEN {_PLAIN} ELSE {exponent} END",
+    )
 
 
 def json_string(text: str) -> str:
@@ -116,21 +142,36 @@ def json_piece(text: str, kind: Type, depth: int = 0, printed: bool = False) -> 
     if name == "DOUBLE":
         return double_json(text)
     if name == "DECIMAL":
-        return double_json(decimal_double(text, kind)) if kind.precision <= 15 else f"coalesce(CAST({text} AS STRING), 'null')"
+        return (
+            double_json(decimal_double(text, kind))
+            if kind.precision <= 15
+            else f"coalesce(CAST({text} AS STRING), 'null')"
+        )
     if name in ("DATE", "TIME") or kind.letter == "T":
         return f"coalesce(concat('\"', CAST({text} AS STRING), '\"'), 'null')"
     if name == "TIMESTAMPTZ":
         return f"coalesce(concat('\"', CAST({text} AS STRING), '+00\"'), 'null')"
     if name == "LIST":
-        return f"coalesce(concat('[', array_join(transform({text}, {item} -> {json_piece(item, kind.element, depth + 1, printed)}), ','), ']'), 'null')"
+        return (
+            f"coalesce(concat('[', array_join(transform({text}, {item} -> "
+            f"{json_piece(item, kind.element, depth + 1, printed)}), ','), ']'), 'null')"
+        )
     if name == "MAP":
-        key = json_string(f"{item}.key") if kind.args[0].name == "VARCHAR" else json_string(f"CAST({item}.key AS STRING)")
+        key = (
+            json_string(f"{item}.key") if kind.args[0].name == "VARCHAR" else json_string(f"CAST({item}.key AS STRING)")
+        )
         if kind.args[0].letter not in "sib":
             raise Refused(f"JSON of a {kind}")
         entry = f"concat({key}, ':', {json_piece(item + '.value', kind.args[1], depth + 1, printed)})"
-        return f"coalesce(concat('{BRACE['{']}', array_join(transform(map_entries({text}), {item} -> {entry}), ','), '{BRACE['}']}'), 'null')"
+        entries = f"array_join(transform(map_entries({text}), {item} -> {entry}), ',')"
+        return f"coalesce(concat('{BRACE['{']}', {entries}, '{BRACE['}']}'), 'null')"
     if name == "STRUCT" and all(kind.fields):
-        body = json_struct([(n, json_piece(f"{item}.{name_quoted(n)}", t, depth + 1, printed)) for n, t in zip(kind.fields, kind.args, strict=True)])
+        body = json_struct(
+            [
+                (n, json_piece(f"{item}.{name_quoted(n)}", t, depth + 1, printed))
+                for n, t in zip(kind.fields, kind.args, strict=True)
+            ]
+        )
         return bound(text, item, f"CASE WHEN {item} IS NULL THEN 'null' ELSE {body} END")
     raise Refused(f"JSON of a {kind}")
 
@@ -151,15 +192,23 @@ _JSON_LONG = string("[0-9]E-?[0-9]|[0-9.]{17}")
 
 
 def json_values(text: str, path: str = "") -> str:
-    """The JSON text at a path, as Spark prints it. Spark gives one match without quotes and two as an array with them: so two are made, and half is taken."""
+    """The JSON text at a path, as Spark prints it. Spark gives one match without quotes and two as an array with them:
+    so two are made, and half is taken."""
     twice = f"get_json_object(concat('[', jv, ',', jv, ']'), {string('$[*]' + path)})"
-    return bound(bound(text, "jv", f"CASE WHEN jv IS NOT NULL THEN {twice} END"), "jr", "substring(jr, 2, CAST((length(jr) - 3) / 2 AS INT))")
+    return bound(
+        bound(text, "jv", f"CASE WHEN jv IS NOT NULL THEN {twice} END"),
+        "jr",
+        "substring(jr, 2, CAST((length(jr) - 3) / 2 AS INT))",
+    )
 
 
 def json_doubles(text: str) -> str:
     """JSON text with its doubles as DuckDB prints them: long ones and those with an exponent differ."""
     number = double_json("CAST(jt AS DOUBLE)").replace("dv", "jd")
-    tokens = f"transform(regexp_extract_all(jp, {_JSON_TOKEN}, 0), jt -> CASE WHEN jt RLIKE {_JSON_DOUBLE} THEN {number} ELSE jt END)"
+    tokens = (
+        f"transform(regexp_extract_all(jp, {_JSON_TOKEN}, 0), jt -> CASE WHEN jt RLIKE {_JSON_DOUBLE} THEN "
+        f"{number} ELSE jt END)"
+    )
     return bound(text, "jp", f"CASE WHEN jp RLIKE {_JSON_LONG} THEN array_join({tokens}, '') ELSE jp END")
 
 

@@ -1,4 +1,5 @@
-"""DuckDB's SQL on Spark: DuckDB parses, binds and types; what is on the tested list is written for Spark, the rest is refused."""
+"""DuckDB's SQL on Spark: DuckDB parses, binds and types; what is on the tested list is written for Spark, the rest is
+refused."""
 
 from __future__ import annotations
 
@@ -42,11 +43,12 @@ def references(sql: str) -> tuple[TableRef, ...]:
 
 
 def describe_ahead(models: Sequence[tuple[str, Mapping[str, tuple[Column, ...]]]], place: Place) -> None:
-    """The columns of these, each with the tables that it reads, are asked for by few questions, before `translate` asks for each."""
+    """The columns of these, each with the tables that it reads, are asked for by few questions, before `translate` asks
+    for each."""
     texts = []
     with lock:
         for sql, mine in models:
-            with suppress(SqlProblems, GateError):          # said when it is translated
+            with suppress(SqlProblems, GateError):  # said when it is translated
                 check_functions(sql, gate().nodes(sql))
                 text, reads = files.replace(sql, gate().nodes(sql), place)
                 gate().ensure({**mine, **{name: read.columns for name, read in reads.items()}})
@@ -100,22 +102,31 @@ def _translate(sql: str, mine: Mapping[str, tuple[Column, ...]], reads: Mapping[
     except GateError as error:
         raise SqlProblems([(error.line or 1, error.message)]) from None
     except RecursionError:
-        raise SqlProblems([(1, "an expression nested so deeply is not supported; split it over several models")]) from None
+        raise SqlProblems(
+            [(1, "an expression nested so deeply is not supported; split it over several models")]
+        ) from None
     doubled = [n for i, (n, _) in enumerate(described) if n.lower() in {m.lower() for m, _ in described[:i]}]
     if doubled:
         raise SqlProblems([(1, f"two columns are named {doubled[0]}; give one of them another name with AS")])
     if "${" in text + outer:
-        raise SqlProblems([(1, "${ in a name is not supported")])  # Spark would put a setting or a variable of the environment there
+        raise SqlProblems(
+            [(1, "${ in a name is not supported")]
+        )  # Spark would put a setting or a variable of the environment there
     out = tuple(Column(n, str(t), spark_type(t)) for n, t in described)
     ordered = any(m["type"] == "ORDER_MODIFIER" for m in node["modifiers"])
-    return Translated(f"SELECT {outer} FROM ({text}) AS __m", out, tuple(reads.values()), tuple(mine), volatile(g.nodes(sql)), ordered)
+    return Translated(
+        f"SELECT {outer} FROM ({text}) AS __m", out, tuple(reads.values()), tuple(mine), volatile(g.nodes(sql)), ordered
+    )
 
 
 def volatile(nodes: list[Node]) -> bool:
     from .expr import VOLATILE_NAMES
 
     return any(
-        n.get("function_name") in registry.VOLATILE or n.get("class") == "COLUMN_REF" and n["column_names"][0].lower() in VOLATILE_NAMES for n in nodes
+        n.get("function_name") in registry.VOLATILE
+        or n.get("class") == "COLUMN_REF"
+        and n["column_names"][0].lower() in VOLATILE_NAMES
+        for n in nodes
     )
 
 
@@ -130,7 +141,11 @@ def tables_of(node: Any, ctes: frozenset[str]) -> Iterator[Node]:
         if not (len(path) == 1 and (path[0].lower() in ctes or files.is_path(path[0]))):
             yield node
     for entry in (node.get("cte_map") or {}).get("map", []):
-        own = frozenset({entry["key"].lower()}) if entry["value"]["query_node"]["type"] == "RECURSIVE_CTE_NODE" else frozenset()
+        own = (
+            frozenset({entry["key"].lower()})
+            if entry["value"]["query_node"]["type"] == "RECURSIVE_CTE_NODE"
+            else frozenset()
+        )
         yield from tables_of(entry["value"], ctes | own)
         ctes = ctes | {entry["key"].lower()}
     for key, value in node.items():
@@ -147,4 +162,12 @@ def check_functions(sql: str, nodes: list[Node]) -> None:
     known = {*files.FORMATS, "range", "generate_series", "unnest"}
     bad = [n for n in nodes if n.get("type") == "TABLE_FUNCTION" and n["function"]["function_name"] not in known]
     if bad:
-        raise SqlProblems([(line_of(sql, n["query_location"]), f"the table function {n['function']['function_name']}() is not supported{_HINT}") for n in bad])
+        raise SqlProblems(
+            [
+                (
+                    line_of(sql, n["query_location"]),
+                    f"the table function {n['function']['function_name']}() is not supported{_HINT}",
+                )
+                for n in bad
+            ]
+        )

@@ -6,7 +6,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT")
-DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INTEGER": 10, "BIGINT": 19, "UTINYINT": 3, "USMALLINT": 5, "UINTEGER": 10, "UBIGINT": 20, "HUGEINT": 38}
+DIGITS = {
+    "TINYINT": 3,
+    "SMALLINT": 5,
+    "INTEGER": 10,
+    "BIGINT": 19,
+    "UTINYINT": 3,
+    "USMALLINT": 5,
+    "UINTEGER": 10,
+    "UBIGINT": 20,
+    "HUGEINT": 38,
+}
 _SPARK = {
     "BOOLEAN": "BOOLEAN",
     "TINYINT": "TINYINT",
@@ -55,7 +65,13 @@ _LETTER = {
     "INTERVAL": "v",
     "NULL": "0",
 }
-_ALIASES = {"TIMESTAMP WITH TIME ZONE": "TIMESTAMPTZ", '"NULL"': "NULL", "INT": "INTEGER", "TEXT": "VARCHAR", "STRING": "VARCHAR"}
+_ALIASES = {
+    "TIMESTAMP WITH TIME ZONE": "TIMESTAMPTZ",
+    '"NULL"': "NULL",
+    "INT": "INTEGER",
+    "TEXT": "VARCHAR",
+    "STRING": "VARCHAR",
+}
 
 
 class UnknownType(ValueError):
@@ -110,7 +126,20 @@ def simple(name: str) -> Type:
 
 
 BOOLEAN, INTEGER, BIGINT, HUGEINT, DOUBLE, VARCHAR, JSON, DATE, TIMESTAMP, TIMESTAMPTZ, NULL = map(
-    Type, ("BOOLEAN", "INTEGER", "BIGINT", "HUGEINT", "DOUBLE", "VARCHAR", "JSON", "DATE", "TIMESTAMP", "TIMESTAMPTZ", "NULL")
+    Type,
+    (
+        "BOOLEAN",
+        "INTEGER",
+        "BIGINT",
+        "HUGEINT",
+        "DOUBLE",
+        "VARCHAR",
+        "JSON",
+        "DATE",
+        "TIMESTAMP",
+        "TIMESTAMPTZ",
+        "NULL",
+    ),
 )
 
 
@@ -150,7 +179,11 @@ def parse(text: str) -> Type:
 
 
 def _name(name: str) -> str:
-    return name if name.isidentifier() and name.islower() and name.isascii() and name not in _RESERVED else '"' + name.replace('"', '""') + '"'
+    return (
+        name
+        if name.isidentifier() and name.islower() and name.isascii() and name not in _RESERVED
+        else '"' + name.replace('"', '""') + '"'
+    )
 
 
 _RESERVED = {
@@ -259,7 +292,10 @@ def spark_type(t: Type) -> str:
     if t.name == "MAP":
         return f"MAP<{spark_type(t.args[0])},{spark_type(t.args[1])}>"
     if t.name == "STRUCT":
-        fields = (f"{name_quoted(n or f'col{i}')}:{spark_type(a)}" for i, (n, a) in enumerate(zip(t.fields, t.args, strict=True), 1))
+        fields = (
+            f"{name_quoted(n or f'col{i}')}:{spark_type(a)}"
+            for i, (n, a) in enumerate(zip(t.fields, t.args, strict=True), 1)
+        )
         return "STRUCT<" + ",".join(fields) + ">"
     if t.name not in _SPARK:
         raise UnknownType(str(t))

@@ -1,4 +1,6 @@
-"""CSV and JSON files in which DuckDB sees no columns though there should be some: told, instead of whole lines sent as one value."""
+"""CSV and JSON files in which DuckDB sees no columns though there should be some: told, instead of whole lines sent as
+one value."""
+
 from __future__ import annotations
 
 import csv
@@ -15,7 +17,8 @@ LOOK = 4_000_000
 
 
 def one_column(g: Gate, kind: str, source: str, paths: tuple[str, ...], names: list[str]) -> str:
-    """What is wrong with files read as one column; empty if nothing is. `source` is the file function as DuckDB text."""
+    """What is wrong with files read as one column; empty if nothing is. `source` is the file function as DuckDB
+    text."""
     if kind not in ("csv", "json") or len(names) != 1:
         return ""
     found = _files(paths)
@@ -25,7 +28,7 @@ def one_column(g: Gate, kind: str, source: str, paths: tuple[str, ...], names: l
         return f"{found[0]} is UTF-16 with the high byte first, which is not supported: save it as UTF-8"
     try:
         first = g.run(f"SELECT * FROM {source} LIMIT 1") if names[0] in ("column0", "json") else []
-    except GateError:                           # whoever reads the rows is told
+    except GateError:  # whoever reads the rows is told
         return ""
     if kind == "json":
         return f"{found[0]} has no object{UNKNOWN}" if found and names == ["json"] and not first else ""
@@ -33,9 +36,13 @@ def one_column(g: Gate, kind: str, source: str, paths: tuple[str, ...], names: l
     delimiter = max(DELIMITERS, key=text.count)
     if delimiter not in text:
         return ""
-    return (f"each line of {found[0]} would be one value, {text[:100]!r}, because the lines do not all have the same number of fields"
-            f"{odd_line(paths, delimiter)}; correct the file, or write null_padding = true where the last fields may be missing, ignore_errors = true to leave "
-            f"such lines out, or another delim if it has one column")
+    return (
+        f"each line of {found[0]} would be one value, {text[:100]!r}, because the lines do not all have the same "
+        f"number of fields"
+        f"{odd_line(paths, delimiter)}; correct the file, or write null_padding = true where the last fields may be "
+        f"missing, ignore_errors = true to leave "
+        f"such lines out, or another delim if it has one column"
+    )
 
 
 def odd_line(paths: tuple[str, ...], delimiter: str) -> str:
@@ -48,7 +55,7 @@ def odd_line(paths: tuple[str, ...], delimiter: str) -> str:
                 for fields in lines:
                     if fields and len(fields) != expected:
                         return f": {path}, line {lines.line_num}, has {len(fields)}, the first line {expected}"
-        except (OSError, ValueError, csv.Error, TypeError):    # compressed, or of another encoding
+        except (OSError, ValueError, csv.Error, TypeError):  # compressed, or of another encoding
             continue
     return ""
 

@@ -1,4 +1,5 @@
 """Window functions and their frames."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -35,6 +36,7 @@ def write(w: Expressions, node: Node) -> E:
     if name in VALUES:
         return E(value(w, node, name, arguments, over), kind)
     from .functions import registry
+
     return registry.aggregate(w, name, arguments, node, over=" " + over)
 
 
@@ -56,6 +58,7 @@ def value(w: Expressions, node: Node, name: str, arguments: list[Node], over: st
 
 def specification(w: Expressions, node: Node, name: str) -> str:
     from .query import direction, sortable
+
     out = []
     if node["partitions"]:
         out.append("PARTITION BY " + ", ".join(w.write(p).text for p in node["partitions"]))
@@ -78,7 +81,7 @@ def frame(w: Expressions, node: Node, ordered: bool) -> list[str]:
         raise Refused("a window frame in GROUPS", where(node))
     mode = modes.pop()
     if (start, end) == ("UNBOUNDED_PRECEDING", "CURRENT_ROW_RANGE"):
-        return []               # the default of both
+        return []  # the default of both
     if not ordered and (start, end) == ("UNBOUNDED_PRECEDING", "UNBOUNDED_FOLLOWING"):
         return []
     return [f"{mode} BETWEEN {bound(w, start, node.get('start_expr'))} AND {bound(w, end, node.get('end_expr'))}"]

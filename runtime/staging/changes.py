@@ -4,6 +4,7 @@ Rows come from the change feed and from chunks that wait. Each has a `version`: 
 numbers for waiting chunks, so that older is smaller. Per unit (key, group or row id) only two states count: the image
 before the oldest undelivered change and the image after the newest one.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -49,20 +50,27 @@ class Shape:
     @property
     def order(self) -> tuple[str, ...]:
         """Delivery order within a part, but for the change type, which comes last."""
-        return {"merge": (KEY,), "tracked": (KEY,), "scd2": (KEY, "valid_from_snapshot", ROWID)}.get(self.kind, (ROWID,))
+        return {"merge": (KEY,), "tracked": (KEY,), "scd2": (KEY, "valid_from_snapshot", ROWID)}.get(
+            self.kind, (ROWID,)
+        )
 
 
 def aligned(frame: DataFrame, shape: Shape) -> list[str]:
-    """The model's columns out of rows that may have an older schema, as SQL: NULL where a column is new or had another type.
+    """The model's columns out of rows that may have an older schema, as SQL: NULL where a column is new or had another
+    type.
 
-    As text, because each step of an expression made in Python is a message to the JVM, and there may be a thousand columns.
+    As text, because each step of an expression made in Python is a message to the JVM, and there may be a thousand
+    columns.
     """
     had = {field.name.lower(): field for field in frame.schema.fields}
 
     def column(field: StructField) -> str:
         old = had.get(field.name.lower())
         same = old is not None and old.dataType.simpleString() == field.dataType.simpleString()
-        return f"{quoted(old.name) if old is not None and same else f'CAST(NULL AS {ddl(field.dataType)})'} AS {quoted(field.name)}"
+        return (
+            f"{quoted(old.name) if old is not None and same else f'CAST(NULL AS {ddl(field.dataType)})'} AS "
+            f"{quoted(field.name)}"
+        )
 
     return [column(field) for field in shape.columns]
 
@@ -75,9 +83,18 @@ def optional(frame: DataFrame, name: str, spark_type: str) -> str:
 def feed_rows(frame: DataFrame, shape: Shape) -> DataFrame:
     """Rows of the change feed as `compose` wants them."""
     return frame.selectExpr(
-        *aligned(frame, shape), f"CAST({ROWID} AS bigint) AS {ROWID}", f"_change_type AS {CHANGE_TYPE}", optional(frame, KEY, "string"), f"true AS {RECORD}",
-        optional(frame, H1, "bigint"), optional(frame, H2, "bigint"), f"false AS {AGAIN}", f"CAST(_commit_version AS bigint) AS {VERSION}",
-        f"false AS {UNKNOWN}", f"false AS {BLOCKED}")
+        *aligned(frame, shape),
+        f"CAST({ROWID} AS bigint) AS {ROWID}",
+        f"_change_type AS {CHANGE_TYPE}",
+        optional(frame, KEY, "string"),
+        f"true AS {RECORD}",
+        optional(frame, H1, "bigint"),
+        optional(frame, H2, "bigint"),
+        f"false AS {AGAIN}",
+        f"CAST(_commit_version AS bigint) AS {VERSION}",
+        f"false AS {UNKNOWN}",
+        f"false AS {BLOCKED}",
+    )
 
 
 def compose(rows: DataFrame, shape: Shape, own_from: int, *, small: bool = False) -> DataFrame:
@@ -90,11 +107,23 @@ def compose(rows: DataFrame, shape: Shape, own_from: int, *, small: bool = False
 
     told = _told(rows.coalesce(1) if small else rows, shape, own_from)
     kept = told.withColumn("__ondatra_new_type", _outcome(shape.kind)).filter("__ondatra_new_type IS NOT NULL")
-    pair = F.col("__ondatra_new_type").isin("update_preimage", "update_postimage") & F.col("__ondatra_newest").isNotNull()
-    renewed = kept.withColumns({
-        ROWID: F.when(pair, F.col("__ondatra_newest")).otherwise(F.col(ROWID)), CHANGE_TYPE: F.col("__ondatra_new_type"),
-        RECORD: (F.col("__ondatra_new_type") != "update_preimage") & ~((F.col("__ondatra_new_type") == "delete") & F.col("__ondatra_after")),
-        PART: _part(F.col("__ondatra_new_type"), F.col("__ondatra_after"), ~F.col("__ondatra_own") & ~F.col("__ondatra_waits"), F.col("__ondatra_waits"))})
+    pair = (
+        F.col("__ondatra_new_type").isin("update_preimage", "update_postimage") & F.col("__ondatra_newest").isNotNull()
+    )
+    renewed = kept.withColumns(
+        {
+            ROWID: F.when(pair, F.col("__ondatra_newest")).otherwise(F.col(ROWID)),
+            CHANGE_TYPE: F.col("__ondatra_new_type"),
+            RECORD: (F.col("__ondatra_new_type") != "update_preimage")
+            & ~((F.col("__ondatra_new_type") == "delete") & F.col("__ondatra_after")),
+            PART: _part(
+                F.col("__ondatra_new_type"),
+                F.col("__ondatra_after"),
+                ~F.col("__ondatra_own") & ~F.col("__ondatra_waits"),
+                F.col("__ondatra_waits"),
+            ),
+        }
+    )
     return _with_repeated(renewed.selectExpr(*map(quoted, shape.names), *CARRIED_ALONG, PART), shape)
 
 
@@ -105,20 +134,36 @@ def _told(rows: DataFrame, shape: Shape, own_from: int) -> DataFrame:
 
     unit, together = Window.partitionBy(*shape.unit), Window.partitionBy(shape.together)
     kind, version, real = F.col(CHANGE_TYPE), F.col(VERSION), ~F.col(AGAIN) & ~F.col(BLOCKED)
-    dated = rows.withColumns({
-        "__ondatra_waits": F.max(BLOCKED).over(together), "__ondatra_own": F.max(version).over(together) > own_from,
-        "__ondatra_first": F.min(F.when(real, version)).over(unit), "__ondatra_last": F.max(F.when(real, version)).over(unit),
-        "__ondatra_unsure": F.max(F.col(UNKNOWN) | F.col(AGAIN)).over(unit)})
-    sided = dated.filter(~F.col(BLOCKED)).withColumns({
-        "__ondatra_is_before": real & kind.isin(*BEFORE) & (version == F.col("__ondatra_first")),
-        "__ondatra_is_after": real & kind.isin(*AFTER) & (version == F.col("__ondatra_last")),
-        "__ondatra_is_gone": real & (kind == "delete") & (version == F.col("__ondatra_last"))})
+    dated = rows.withColumns(
+        {
+            "__ondatra_waits": F.max(BLOCKED).over(together),
+            "__ondatra_own": F.max(version).over(together) > own_from,
+            "__ondatra_first": F.min(F.when(real, version)).over(unit),
+            "__ondatra_last": F.max(F.when(real, version)).over(unit),
+            "__ondatra_unsure": F.max(F.col(UNKNOWN) | F.col(AGAIN)).over(unit),
+        }
+    )
+    sided = dated.filter(~F.col(BLOCKED)).withColumns(
+        {
+            "__ondatra_is_before": real & kind.isin(*BEFORE) & (version == F.col("__ondatra_first")),
+            "__ondatra_is_after": real & kind.isin(*AFTER) & (version == F.col("__ondatra_last")),
+            "__ondatra_is_gone": real & (kind == "delete") & (version == F.col("__ondatra_last")),
+        }
+    )
     content = F.col(HASH) if shape.kind == "tracked" else F.struct(H1, H2)
-    old, new = (F.max(F.when(F.col(side), content)).over(unit) for side in ("__ondatra_is_before", "__ondatra_is_after"))
-    return sided.withColumns({
-        "__ondatra_before": F.max("__ondatra_is_before").over(unit), "__ondatra_after": F.max("__ondatra_is_after").over(unit),
-        "__ondatra_same": F.lit(False) if shape.kind == "scd2" else F.coalesce(old == new, F.lit(False)),       # a closed version differs by its end alone
-        "__ondatra_newest": F.max(F.when(F.col("__ondatra_is_after"), F.col(ROWID))).over(unit)})
+    old, new = (
+        F.max(F.when(F.col(side), content)).over(unit) for side in ("__ondatra_is_before", "__ondatra_is_after")
+    )
+    return sided.withColumns(
+        {
+            "__ondatra_before": F.max("__ondatra_is_before").over(unit),
+            "__ondatra_after": F.max("__ondatra_is_after").over(unit),
+            "__ondatra_same": F.lit(False)
+            if shape.kind == "scd2"
+            else F.coalesce(old == new, F.lit(False)),  # a closed version differs by its end alone
+            "__ondatra_newest": F.max(F.when(F.col("__ondatra_is_after"), F.col(ROWID))).over(unit),
+        }
+    )
 
 
 def _outcome(kind: str) -> Column:
@@ -131,13 +176,15 @@ def _outcome(kind: str) -> Column:
     # The destination holds the group as it was, so these rows of it must go; for other kinds the newest data tell most.
     vanished = is_before if kind == "tracked" else is_gone
     return (
-        F.when(F.col("__ondatra_first").isNull(), F.col(CHANGE_TYPE))               # nothing but rows to be sent again
+        F.when(F.col("__ondatra_first").isNull(), F.col(CHANGE_TYPE))  # nothing but rows to be sent again
         .when(F.col(AGAIN), None)
         .when(before & after & F.col("__ondatra_same") & ~unsure, None)
-        .when(before & after & is_before, F.lit(old)).when(before & after & is_after, F.lit(new))
+        .when(before & after & is_before, F.lit(old))
+        .when(before & after & is_after, F.lit(new))
         .when(before & ~after & vanished, F.lit("delete"))
         .when(~before & after & is_after, F.lit("insert"))
-        .when(~before & ~after & unsure & is_gone, F.lit("delete")))
+        .when(~before & ~after & unsure & is_gone, F.lit("delete"))
+    )
 
 
 def _part(kind: Column, has_new: Column, carried: Column, waits: Column) -> Column:
@@ -159,9 +206,19 @@ def _with_repeated(rows: DataFrame, shape: Shape) -> DataFrame:
         return rows.withColumn(RECORD, F.col(RECORD) & (F.col(CHANGE_TYPE) != "delete"))
     if shape.kind != "table":
         return rows
-    new = rows.filter(F.col(CHANGE_TYPE) == "insert").select(F.col(H1).alias("__ondatra_r1"), F.col(H2).alias("__ondatra_r2")).distinct()
-    is_same = (F.col(CHANGE_TYPE) == "delete") & (F.col(H1) == F.col("__ondatra_r1")) & (F.col(H2) == F.col("__ondatra_r2"))
-    return rows.join(new, is_same, "left").withColumn(RECORD, F.col(RECORD) & F.col("__ondatra_r1").isNull()).drop("__ondatra_r1", "__ondatra_r2")
+    new = (
+        rows.filter(F.col(CHANGE_TYPE) == "insert")
+        .select(F.col(H1).alias("__ondatra_r1"), F.col(H2).alias("__ondatra_r2"))
+        .distinct()
+    )
+    is_same = (
+        (F.col(CHANGE_TYPE) == "delete") & (F.col(H1) == F.col("__ondatra_r1")) & (F.col(H2) == F.col("__ondatra_r2"))
+    )
+    return (
+        rows.join(new, is_same, "left")
+        .withColumn(RECORD, F.col(RECORD) & F.col("__ondatra_r1").isNull())
+        .drop("__ondatra_r1", "__ondatra_r2")
+    )
 
 
 def direct(rows: DataFrame, shape: Shape, types: Sequence[str], *, carried: bool) -> DataFrame:
@@ -170,13 +227,14 @@ def direct(rows: DataFrame, shape: Shape, types: Sequence[str], *, carried: bool
     from pyspark.sql import functions as F
 
     kind = F.col(CHANGE_TYPE)
-    mixed = shape.kind == "tracked" and {"delete", "insert"} <= set(types)          # which groups vanished, and which changed?
+    mixed = shape.kind == "tracked" and {"delete", "insert"} <= set(types)  # which groups vanished, and which changed?
     has_new = F.max(kind == "insert").over(Window.partitionBy(KEY)) if mixed else kind != "delete"
     phases = {0 if t == "delete" else CHANGES for t in types}
     one = phases.pop() + (CARRIED if carried else 0) if len(phases) == 1 else None
     part = F.lit(one) if one is not None else _part(kind, F.col("__ondatra_has_new"), F.lit(carried), F.lit(False))
-    made = rows.withColumn("__ondatra_has_new", has_new).withColumns({
-        RECORD: (kind != "update_preimage") & ~((kind == "delete") & F.col("__ondatra_has_new")), PART: part})
+    made = rows.withColumn("__ondatra_has_new", has_new).withColumns(
+        {RECORD: (kind != "update_preimage") & ~((kind == "delete") & F.col("__ondatra_has_new")), PART: part}
+    )
     made = made.selectExpr(*map(quoted, shape.names), *CARRIED_ALONG, PART)
     return _with_repeated(made, shape) if one is None or shape.kind == "partition" else made
 
@@ -189,25 +247,36 @@ def again(composed: DataFrame | None, blocked: DataFrame | None, current: DataFr
     from pyspark.sql import functions as F
 
     unit = list(shape.unit)
-    if blocked is not None:                     # the job is sending them; what is newer than it waits for its end
+    if blocked is not None:  # the job is sending them; what is newer than it waits for its end
         current = current.join(blocked, shape.together, "left_anti")
     there = "update_postimage" if shape.kind in ("merge", "scd2") else "insert"
     if composed is None:
         sent = current.withColumns({CHANGE_TYPE: F.lit(there), AGAIN: F.lit(True), PART: F.lit(CHANGES)})
     else:
-        fresh = composed.filter(F.col(CHANGE_TYPE) == "insert").filter(~F.col(AGAIN)).select(*unit).distinct().withColumn("__ondatra_fresh", F.lit(True))
-        if shape.kind == "tracked":             # a changed group has inserts too, but the destination holds its old rows
+        fresh = (
+            composed.filter(F.col(CHANGE_TYPE) == "insert")
+            .filter(~F.col(AGAIN))
+            .select(*unit)
+            .distinct()
+            .withColumn("__ondatra_fresh", F.lit(True))
+        )
+        if shape.kind == "tracked":  # a changed group has inserts too, but the destination holds its old rows
             held = composed.filter(F.col(CHANGE_TYPE) == "delete").select(*unit).distinct()
             fresh = fresh.join(held, unit, "left_anti")
         is_fresh = F.col("__ondatra_fresh").isNotNull()
-        sent = current.join(fresh, unit, "left").withColumns({
-            CHANGE_TYPE: F.when(is_fresh, "insert").otherwise(there), AGAIN: ~is_fresh, PART: F.lit(CHANGES)})
-    columns = [*(F.col(quoted(name)) for name in shape.names), *map(F.col, CARRIED_ALONG), F.col(PART).cast("int").alias(PART)]
+        sent = current.join(fresh, unit, "left").withColumns(
+            {CHANGE_TYPE: F.when(is_fresh, "insert").otherwise(there), AGAIN: ~is_fresh, PART: F.lit(CHANGES)}
+        )
+    columns = [
+        *(F.col(quoted(name)) for name in shape.names),
+        *map(F.col, CARRIED_ALONG),
+        F.col(PART).cast("int").alias(PART),
+    ]
     sent = sent.select(*columns)
     if composed is None:
         return sent
     gone = composed.join(current.select(*unit), unit, "left_anti").select(*columns)
-    if shape.kind == "tracked":                 # old rows of a group that is still there go with its new ones
+    if shape.kind == "tracked":  # old rows of a group that is still there go with its new ones
         old = composed.filter(F.col(CHANGE_TYPE) == "delete").join(current.select(*unit).distinct(), unit, "left_semi")
         gone = gone.unionByName(old.withColumns({RECORD: F.lit(False), PART: F.lit(CHANGES)}).select(*columns))
     return sent.unionByName(gone)

@@ -1,4 +1,5 @@
 """Chunk files as delivery and the database side see them: read, measured and folded with pyarrow, without Spark."""
+
 from __future__ import annotations
 
 import os
@@ -39,13 +40,15 @@ class WaitingChunk:
 
     @property
     def waits(self) -> bool:
-        """Its rows are newer changes of rows whose job is open: they wait to be composed with what the job's outcome leaves."""
+        """Its rows are newer changes of rows whose job is open: they wait to be composed with what the job's outcome
+        leaves."""
         return bool(part_of(self.url) & WAITS)
 
 
 @dataclass(frozen=True)
 class Folded:
-    """A new chunk with the remains of several; `origins[i]` are the positions of chunk i's rows, in the order in which they were copied."""
+    """A new chunk with the remains of several; `origins[i]` are the positions of chunk i's rows, in the order in which
+    they were copied."""
 
     url: str
     rows: int
@@ -69,7 +72,9 @@ def open_place(url: str) -> tuple[fs.FileSystem, str]:
     if parts.scheme == "s3":
         endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
-        return _s3(os.getpid(), endpoint, region, os.environ.get("AWS_ACCESS_KEY_ID", "")), parts.netloc + unquote(parts.path)
+        return _s3(os.getpid(), endpoint, region, os.environ.get("AWS_ACCESS_KEY_ID", "")), parts.netloc + unquote(
+            parts.path
+        )
     raise ValueError(f"staged chunks lie at file:// or s3:// URLs, not at {url!r}; see ONDATRA_STAGING_URL")
 
 
@@ -98,7 +103,9 @@ def list_files(url: str) -> list[str]:
     """The URLs of the parquet files below a folder, in the order of their names."""
     place, path = open_place(url)
     found = place.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True))
-    below = sorted(str(f.path)[len(path):].lstrip("/") for f in found if f.is_file and str(f.path).endswith(".parquet"))
+    below = sorted(
+        str(f.path)[len(path) :].lstrip("/") for f in found if f.is_file and str(f.path).endswith(".parquet")
+    )
     return [f"{url.rstrip('/')}/{quote(name, safe='/=')}" for name in below]
 
 
@@ -182,4 +189,11 @@ def fold(chunks: Sequence[WaitingChunk], out_url: str) -> Folded:
     with place.open_output_stream(path) as sink:
         pq.write_table(table, sink, compression="zstd")
     kept = np.concatenate([chunk.states[origins[chunk.id]] for chunk in chunks])
-    return Folded(url, table.num_rows, int(pc.sum(table.column(RECORD)).as_py() or 0), tally(table.column(CHANGE_TYPE)), kept, origins)
+    return Folded(
+        url,
+        table.num_rows,
+        int(pc.sum(table.column(RECORD)).as_py() or 0),
+        tally(table.column(CHANGE_TYPE)),
+        kept,
+        origins,
+    )

@@ -1,4 +1,6 @@
-"""How rows become files: delivery order, ranges of keys or row ids, one folder for each part. Spark's executors write."""
+"""How rows become files: delivery order, ranges of keys or row ids, one folder for each part. Spark's executors
+write."""
+
 from __future__ import annotations
 
 import math
@@ -35,13 +37,16 @@ def spark_path(url: str) -> str:
     return f"file://{unquote(parts.path)}" if parts.scheme == "file" else f"s3a://{parts.netloc}{unquote(parts.path)}"
 
 
-def write_plain(frame: DataFrame, out_url: str, rows: int, chunk_rows: int = 50_000, order: Sequence[str] = ()) -> list[str]:
-    """Writes a frame of about so many rows to files of about `chunk_rows`, in this order if one is given; their URLs in it."""
+def write_plain(
+    frame: DataFrame, out_url: str, rows: int, chunk_rows: int = 50_000, order: Sequence[str] = ()
+) -> list[str]:
+    """Writes a frame of about so many rows to files of about `chunk_rows`, in this order if one is given; their URLs in
+    it."""
     from pyspark.sql import functions as F
 
     url = f"{out_url.rstrip('/')}/{uuid.uuid4().hex}"
     files = max(1, round(rows / chunk_rows))
-    if order and files > 1:                     # numbered, so that many equal rows need not lie in one file
+    if order and files > 1:  # numbered, so that many equal rows need not lie in one file
         order = (*order, NUMBER)
         laid = frame.withColumn(NUMBER, F.monotonically_increasing_id()).repartitionByRange(files, *order)
     else:
@@ -51,9 +56,15 @@ def write_plain(frame: DataFrame, out_url: str, rows: int, chunk_rows: int = 50_
 
 
 def _save(frame: DataFrame, url: str, *parts: str) -> None:
-    # version 2 moves each file once, which is a copy on S3; a job that fails half way leaves files that nothing refers to
-    frame.write.options(**{"compression": "zstd", "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-                           "mapreduce.fileoutputcommitter.algorithm.version": "2"}).partitionBy(*parts).parquet(spark_path(url))
+    # version 2 moves each file once, which is a copy on S3; a job that fails half way leaves files that nothing refers
+    # to
+    frame.write.options(
+        **{
+            "compression": "zstd",
+            "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+            "mapreduce.fileoutputcommitter.algorithm.version": "2",
+        }
+    ).partitionBy(*parts).parquet(spark_path(url))
 
 
 def write(rows: DataFrame, shape: Shape, out_url: str, most: int, chunk_rows: int) -> list[str]:
@@ -61,22 +72,30 @@ def write(rows: DataFrame, shape: Shape, out_url: str, most: int, chunk_rows: in
     from pyspark.sql import functions as F
 
     url = f"{out_url.rstrip('/')}/{uuid.uuid4().hex}"
-    rank = F.when(F.col(CHANGE_TYPE) == "delete", 0).when(F.col(CHANGE_TYPE) == "update_preimage", 1).when(
-        F.col(CHANGE_TYPE) == "update_postimage", 2).otherwise(3)
+    rank = (
+        F.when(F.col(CHANGE_TYPE) == "delete", 0)
+        .when(F.col(CHANGE_TYPE) == "update_preimage", 1)
+        .when(F.col(CHANGE_TYPE) == "update_postimage", 2)
+        .otherwise(3)
+    )
     if most <= chunk_rows * ONE_TASK:
         laid = rows.coalesce(1)
     else:
         number, files = _file_numbers(rows, shape, most, chunk_rows)
         laid = rows.withColumn("__ondatra_file", number).repartitionById(files, "__ondatra_file").drop("__ondatra_file")
-    # Spark sorts by a partition column that is a constant anew, and then takes the sort below for needless: no optimizer sees that this one is
-    laid = laid.withColumns({PART: (F.col(PART) + F.monotonically_increasing_id() * 0).cast("int"), "__ondatra_rank": rank})
+    # Spark sorts by a partition column that is a constant anew, and then takes the sort below for needless: no
+    # optimizer sees that this one is
+    laid = laid.withColumns(
+        {PART: (F.col(PART) + F.monotonically_increasing_id() * 0).cast("int"), "__ondatra_rank": rank}
+    )
     laid = laid.sortWithinPartitions(PART, *map(quoted, shape.order), "__ondatra_rank", ROWID)
     _save(laid.selectExpr(*map(quoted, shape.names), *changes.CARRIED_ALONG, PART), url, PART)
     return chunk_files.list_files(url)
 
 
 def _file_numbers(rows: DataFrame, shape: Shape, most: int, chunk_rows: int) -> tuple[SparkColumn, int]:
-    """The number of each row's file, by ranges of the key or row id drawn from a sample of narrow rows; and how many there are."""
+    """The number of each row's file, by ranges of the key or row id drawn from a sample of narrow rows; and how many
+    there are."""
     from pyspark.sql import functions as F
 
     share = min(1.0, SAMPLE_A_CHUNK / chunk_rows)
@@ -86,7 +105,9 @@ def _file_numbers(rows: DataFrame, shape: Shape, most: int, chunk_rows: int) -> 
     files = 0
     for value in np.unique(part).tolist():
         bounds = _bounds(key.filter(pa.array(part == value)), math.ceil(share * chunk_rows))
-        number = F.when(F.col(PART) == value, F.lit(files) + _range_number(F.col(shape.together), bounds)).otherwise(number)
+        number = F.when(F.col(PART) == value, F.lit(files) + _range_number(F.col(shape.together), bounds)).otherwise(
+            number
+        )
         files += len(bounds) + 1
     return number.cast("int"), max(files, 1)
 
@@ -96,7 +117,11 @@ def _bounds(sample: Any, a_chunk: int) -> list[Any]:
     chunks = min(MOST_BOUNDS, round(len(sample) / a_chunk))
     if chunks < 2:
         return []
-    ordered = np.sort(sample.to_numpy()) if pa.types.is_integer(sample.type) else np.array(sorted(sample.to_pylist(), key=lambda k: k.encode()), dtype=object)
+    ordered = (
+        np.sort(sample.to_numpy())
+        if pa.types.is_integer(sample.type)
+        else np.array(sorted(sample.to_pylist(), key=lambda k: k.encode()), dtype=object)
+    )
     picked = [ordered[len(ordered) * i // chunks] for i in range(1, chunks)]
     return [b.item() if isinstance(b, np.generic) else b for i, b in enumerate(picked) if i == 0 or b != picked[i - 1]]
 
@@ -109,4 +134,5 @@ def _range_number(key: SparkColumn, bounds: list[Any], first: int = 0) -> SparkC
         return F.lit(first)
     middle = len(bounds) // 2
     return F.when(key < F.lit(bounds[middle]), _range_number(key, bounds[:middle], first)).otherwise(
-        _range_number(key, bounds[middle + 1:], first + middle + 1))
+        _range_number(key, bounds[middle + 1 :], first + middle + 1)
+    )

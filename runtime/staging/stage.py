@@ -3,6 +3,7 @@
 Nothing here touches the database: what `stage` returns is made true by one transaction of the caller; files that no
 transaction names are orphans that a sweeper removes.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -21,7 +22,21 @@ from runtime.model import Column, Model
 from runtime.staging import changes, states
 from runtime.staging import chunks as chunk_files
 from runtime.staging.changes import Shape
-from runtime.staging.chunks import CARRIED, CHANGE_TYPE, CHANGES, KEY, RECORD, ROWID, WAITS, Folded, WaitingChunk, fold, read_chunk, read_column, units
+from runtime.staging.chunks import (
+    CARRIED,
+    CHANGE_TYPE,
+    CHANGES,
+    KEY,
+    RECORD,
+    ROWID,
+    WAITS,
+    Folded,
+    WaitingChunk,
+    fold,
+    read_chunk,
+    read_column,
+    units,
+)
 from runtime.staging.layout import ONE_TASK, spark_path, write, write_plain
 
 if TYPE_CHECKING:
@@ -29,8 +44,21 @@ if TYPE_CHECKING:
 
     from runtime.kinds.built import Feed
 
-__all__ = ["Folded", "StageRequest", "Staged", "StagedChunk", "WaitingChunk", "fold", "needs_stage", "read_chunk", "read_column", "stage", "stage_again",
-           "units", "write_plain"]
+__all__ = [
+    "Folded",
+    "StageRequest",
+    "Staged",
+    "StagedChunk",
+    "WaitingChunk",
+    "fold",
+    "needs_stage",
+    "read_chunk",
+    "read_column",
+    "stage",
+    "stage_again",
+    "units",
+    "write_plain",
+]
 
 
 #: Bytes of a row that waits, about.
@@ -49,7 +77,8 @@ class FeedTable(Protocol):
 
 @dataclass(frozen=True)
 class StageRequest:
-    """The feed of versions mark + 1 to `version`; changes of versions above `own_from` are this run's own, older ones are carried."""
+    """The feed of versions mark + 1 to `version`; changes of versions above `own_from` are this run's own, older ones
+    are carried."""
 
     model: Model
     table: FeedTable
@@ -60,9 +89,9 @@ class StageRequest:
     out_url: str
     chunk_rows: int = 50_000
     full: bool = False
-    columns: tuple[Column, ...] = ()            # the SELECT's, in its order
-    forgo: bool = False                         # with full: the feed is gone, so only the current rows and what waits are sent
-    made: Feed | None = None                    # what the commit of `version` added to the feed, where it was just made
+    columns: tuple[Column, ...] = ()  # the SELECT's, in its order
+    forgo: bool = False  # with full: the feed is gone, so only the current rows and what waits are sent
+    made: Feed | None = None  # what the commit of `version` added to the feed, where it was just made
 
     @property
     def start(self) -> int:
@@ -88,7 +117,7 @@ class StagedChunk:
     change_counts: dict[str, int]
     carried: bool
     waits: bool = False
-    deletes: int = 0                            # records that count as deleted; for scd2 those of versions that are no longer current
+    deletes: int = 0  # records that count as deleted; for scd2 those of versions that are no longer current
 
 
 @dataclass(frozen=True)
@@ -115,18 +144,34 @@ def stage(spark: SparkSession, request: StageRequest) -> Staged:
 
 def _size(request: StageRequest) -> int:
     """Bytes to go through, about."""
-    few = request.is_made and not request.full and effort.are_few(sum(request.made.counts.values()) if request.made else 0)
+    few = (
+        request.is_made
+        and not request.full
+        and effort.are_few(sum(request.made.counts.values()) if request.made else 0)
+    )
     return ROW * sum(len(c.states) for c in request.waiting) + (0 if few else request.table.size())
 
 
 def stage_again(spark: SparkSession, request: StageRequest, wanted: Sequence[Any]) -> Staged:
-    """Writes the chosen rows as the table holds them, told as under --full; `wanted` are their keys, or row ids where rows stand alone."""
+    """Writes the chosen rows as the table holds them, told as under --full; `wanted` are their keys, or row ids where
+    rows stand alone."""
     staging = _Staging(spark, request)
     current = staging._current()
     together = staging.shape.together
-    chosen = spark.createDataFrame(pa.table({together: pa.array(wanted, pa.string() if together == KEY else pa.int64())}))
+    chosen = spark.createDataFrame(
+        pa.table({together: pa.array(wanted, pa.string() if together == KEY else pa.int64())})
+    )
     current = current.join(chosen, together, "left_semi")
-    return staging._staged(write(changes.again(None, None, current, staging.shape), staging.shape, request.out_url, len(wanted), request.chunk_rows), {})
+    return staging._staged(
+        write(
+            changes.again(None, None, current, staging.shape),
+            staging.shape,
+            request.out_url,
+            len(wanted),
+            request.chunk_rows,
+        ),
+        {},
+    )
 
 
 @dataclass
@@ -163,11 +208,15 @@ class _Staging:
         if not (feed.rows or full or needs_stage(tuple(self.waiting))):
             return Staged()
         chosen = self._choose(feed, everything=full)
-        superseded = {c.id: p for c, marks in chosen for p in [np.flatnonzero((marks != 0) & (marks != states.BLOCKED))] if len(p)}
+        superseded = {
+            c.id: p for c, marks in chosen for p in [np.flatnonzero((marks != 0) & (marks != states.BLOCKED))] if len(p)
+        }
         most = feed.rows + sum(int((marks != 0).sum()) for _, marks in chosen)
         rows: DataFrame | None = None
         if chosen or len(feed.versions) > 1 or (full and feed.rows):
-            rows = changes.compose(self._all(feed, chosen), self.shape, r.own_from, small=most <= r.chunk_rows * ONE_TASK)
+            rows = changes.compose(
+                self._all(feed, chosen), self.shape, r.own_from, small=most <= r.chunk_rows * ONE_TASK
+            )
         elif feed.rows:
             (version,) = feed.versions
             rows = changes.direct(self._all(feed, []), self.shape, feed.types, carried=version <= r.own_from)
@@ -183,7 +232,11 @@ class _Staging:
 
     def _shape(self) -> Shape:
         r = self.request
-        fields = {f.name.lower(): f for f in r.table.read(self.spark, r.version).schema.fields if not f.name.startswith("__ondatra_")}
+        fields = {
+            f.name.lower(): f
+            for f in r.table.read(self.spark, r.version).schema.fields
+            if not f.name.startswith("__ondatra_")
+        }
         first = [fields.pop(c.name.lower()) for c in r.columns if c.name.lower() in fields]
         hashes = [fields.pop(changes.HASH)] if changes.HASH in fields else []
         return Shape(r.model.kind, (*first, *fields.values(), *hashes))
@@ -201,8 +254,11 @@ class _Staging:
             return _Feed([frame], _count(frame))
         except Exception as error:
             if _is_gone(error):
-                raise HistoryGone(f"the changes of {r.model.name} since version {start} are no longer kept; confirm sends every current row as --full, "
-                                  "deletes since then cannot be known") from error
+                raise HistoryGone(
+                    f"the changes of {r.model.name} since version {start} are no longer kept; confirm sends every "
+                    f"current row as --full, "
+                    "deletes since then cannot be known"
+                ) from error
             if start == r.version or "SCHEMA" not in str(error).upper():
                 raise
         frames = [r.table.feed(self.spark, version, version) for version in range(start, r.version + 1)]
@@ -216,8 +272,13 @@ class _Staging:
         if self.shape.kind == "scd2":
             table = table.filter("is_current")
         return table.selectExpr(
-            *changes.aligned(table, self.shape), f"CAST({ROWID} AS bigint) AS {ROWID}", changes.optional(table, KEY, "string"), f"true AS {RECORD}",
-            changes.optional(table, changes.H1, "bigint"), changes.optional(table, changes.H2, "bigint"))
+            *changes.aligned(table, self.shape),
+            f"CAST({ROWID} AS bigint) AS {ROWID}",
+            changes.optional(table, KEY, "string"),
+            f"true AS {RECORD}",
+            changes.optional(table, changes.H1, "bigint"),
+            changes.optional(table, changes.H2, "bigint"),
+        )
 
     # what waits
 
@@ -234,15 +295,21 @@ class _Staging:
         narrow = self._waiting_rows([(c, _marks(c)) for c in self.waiting], [unit])
         picked = narrow
         if not everything:
-            parts = [frame.select(F.col(unit)) for frame in feed.frames] + [narrow.filter("__ondatra_waits").select(unit)] * needs_stage(tuple(self.waiting))
+            parts = [frame.select(F.col(unit)) for frame in feed.frames] + [
+                narrow.filter("__ondatra_waits").select(unit)
+            ] * needs_stage(tuple(self.waiting))
             newer = parts[0]
             for part in parts[1:]:
                 newer = newer.union(part)
             picked = narrow.join(newer, unit, "left_semi")
         blocked = self._blocked(everything=everything)
-        if blocked is not None:                     # what else waits of such a unit stays as it is
-            held = picked.join(blocked.select(unit), unit, "left_semi").filter(f"not __ondatra_waits and __ondatra_state <> X'{states.BLOCKED:02x}'")
-            picked = picked.join(held.select("__ondatra_chunk", "__ondatra_at"), ["__ondatra_chunk", "__ondatra_at"], "left_anti")
+        if blocked is not None:  # what else waits of such a unit stays as it is
+            held = picked.join(blocked.select(unit), unit, "left_semi").filter(
+                f"not __ondatra_waits and __ondatra_state <> X'{states.BLOCKED:02x}'"
+            )
+            picked = picked.join(
+                held.select("__ondatra_chunk", "__ondatra_at"), ["__ondatra_chunk", "__ondatra_at"], "left_anti"
+            )
         found = picked.select("__ondatra_chunk", "__ondatra_at").toArrow()
         chunk, at = (found.column(i).to_numpy() for i in (0, 1))
         order = np.argsort(chunk, kind="stable")
@@ -259,29 +326,47 @@ class _Staging:
     def _blocked(self, *, everything: bool) -> DataFrame | None:
         """The units of rows whose job is open; None where there is no job."""
 
-        jobs = [(c, np.where(c.states == states.BLOCKED, c.states, 0).astype(np.uint8)) for c in self.waiting if not c.waits]
+        jobs = [
+            (c, np.where(c.states == states.BLOCKED, c.states, 0).astype(np.uint8)) for c in self.waiting if not c.waits
+        ]
         jobs = [(c, marks) for c, marks in jobs if marks.any()]
         return self._waiting_rows(jobs, [self.shape.together]) if jobs else None
 
     def _waiting_rows(self, chosen: list[tuple[WaitingChunk, states.States]], columns: list[str] | None) -> DataFrame:
-        """Rows of waiting chunks that have a mark, read where they lie; `columns` or, with None, all as `compose` wants them."""
+        """Rows of waiting chunks that have a mark, read where they lie; `columns` or, with None, all as `compose` wants
+        them."""
         from pyspark.sql import functions as F
 
-        marks = self.spark.createDataFrame(pa.table({
-            "__ondatra_file": ["/".join(c.url.split("/")[-2:]) for c, _ in chosen], "__ondatra_chunk": pa.array([c.id for c, _ in chosen], pa.int64()),
-            "__ondatra_waits": [c.waits for c, _ in chosen], "__ondatra_age": pa.array(range(-len(chosen), 0), pa.int64()),
-            "__ondatra_marks": pa.array([m.tobytes() for _, m in chosen], pa.binary())}))
+        marks = self.spark.createDataFrame(
+            pa.table(
+                {
+                    "__ondatra_file": ["/".join(c.url.split("/")[-2:]) for c, _ in chosen],
+                    "__ondatra_chunk": pa.array([c.id for c, _ in chosen], pa.int64()),
+                    "__ondatra_waits": [c.waits for c, _ in chosen],
+                    "__ondatra_age": pa.array(range(-len(chosen), 0), pa.int64()),
+                    "__ondatra_marks": pa.array([m.tobytes() for _, m in chosen], pa.binary()),
+                }
+            )
+        )
         groups: dict[str, list[str]] = {}
         for c, _ in chosen:
             groups.setdefault(str(chunk_files.read_schema(c.url).remove_metadata()), []).append(spark_path(c.url))
         found: DataFrame | None = None
         for paths in groups.values():
             frame = self.spark.read.option("recursiveFileLookup", "true").parquet(*paths)
-            metadata = frame.metadataColumn("_metadata")        # also where the model has a column of that name
+            metadata = frame.metadataColumn("_metadata")  # also where the model has a column of that name
             # A task gives its files in the folders of several parts one name.
-            frame = frame.withColumns({"__ondatra_name": F.substring_index(metadata["file_path"], "/", -2), "__ondatra_at": metadata["row_index"]})
-            frame = frame.join(F.broadcast(marks), F.col("__ondatra_name") == F.col("__ondatra_file")).withColumn(
-                "__ondatra_state", F.expr("substring(__ondatra_marks, cast(__ondatra_at + 1 as int), 1)")).filter("__ondatra_state <> X'00'")
+            frame = frame.withColumns(
+                {
+                    "__ondatra_name": F.substring_index(metadata["file_path"], "/", -2),
+                    "__ondatra_at": metadata["row_index"],
+                }
+            )
+            frame = (
+                frame.join(F.broadcast(marks), F.col("__ondatra_name") == F.col("__ondatra_file"))
+                .withColumn("__ondatra_state", F.expr("substring(__ondatra_marks, cast(__ondatra_at + 1 as int), 1)"))
+                .filter("__ondatra_state <> X'00'")
+            )
             part = frame.selectExpr(*(columns if columns is not None else self._as_rows(frame)), *PLACE)
             found = part if found is None else found.unionByName(part)
         assert found is not None
@@ -289,8 +374,12 @@ class _Staging:
 
     def _as_rows(self, frame: DataFrame) -> list[str]:
         return [
-            *changes.aligned(frame, self.shape), *changes.CARRIED_ALONG, f"__ondatra_age AS {changes.VERSION}",
-            f"__ondatra_state = X'{states.UNKNOWN:02x}' AS {changes.UNKNOWN}", f"__ondatra_state = X'{states.BLOCKED:02x}' AS {changes.BLOCKED}"]
+            *changes.aligned(frame, self.shape),
+            *changes.CARRIED_ALONG,
+            f"__ondatra_age AS {changes.VERSION}",
+            f"__ondatra_state = X'{states.UNKNOWN:02x}' AS {changes.UNKNOWN}",
+            f"__ondatra_state = X'{states.BLOCKED:02x}' AS {changes.BLOCKED}",
+        ]
 
     def _all(self, feed: _Feed, chosen: list[tuple[WaitingChunk, states.States]]) -> DataFrame:
         """Every row that is composed, of the feed and of older chunks."""
@@ -310,16 +399,34 @@ class _Staging:
         made.sort(key=lambda c: (c.waits, c.phase))
         own = [c for c in made if not c.carried]
         deleted = sum(c.deletes for c in own)
-        return Staged(tuple(made), superseded, sum(c.records for c in own) - deleted, deleted, sum(c.records for c in made if c.carried))
+        return Staged(
+            tuple(made),
+            superseded,
+            sum(c.records for c in own) - deleted,
+            deleted,
+            sum(c.records for c in made if c.carried),
+        )
 
     def _measure(self, url: str) -> StagedChunk:
         """Counts from the file itself, so that they are true of what will be sent."""
         is_scd2 = self.shape.kind == "scd2"
         table = chunk_files.read_columns(url, [CHANGE_TYPE, RECORD, *(["is_current"] if is_scd2 else [])])
         part, record = chunk_files.part_of(url), np.asarray(table.column(RECORD).to_numpy(), dtype=np.bool_)
-        gone = ~np.asarray(table.column("is_current").to_numpy(), dtype=np.bool_) if is_scd2 else np.asarray(pc.equal(table.column(CHANGE_TYPE), "delete"))
-        return StagedChunk(url, table.num_rows, int(record.sum()), int(bool(part & CHANGES)), chunk_files.tally(table.column(CHANGE_TYPE)),
-                           bool(part & CARRIED), bool(part & WAITS), int((record & gone).sum()))
+        gone = (
+            ~np.asarray(table.column("is_current").to_numpy(), dtype=np.bool_)
+            if is_scd2
+            else np.asarray(pc.equal(table.column(CHANGE_TYPE), "delete"))
+        )
+        return StagedChunk(
+            url,
+            table.num_rows,
+            int(record.sum()),
+            int(bool(part & CHANGES)),
+            chunk_files.tally(table.column(CHANGE_TYPE)),
+            bool(part & CARRIED),
+            bool(part & WAITS),
+            int((record & gone).sum()),
+        )
 
 
 def _marks(chunk: WaitingChunk) -> states.States:
@@ -337,5 +444,15 @@ def _count(frame: DataFrame) -> dict[tuple[int, str], int]:
 
 def _is_gone(error: Exception) -> bool:
     text = str(error)
-    return any(mark in text for mark in ("DELTA_VERSION_NOT_FOUND", "DELTA_LOG_FILE_NOT_FOUND", "DELTA_TRUNCATED_TRANSACTION_LOG", "FILE_NOT_EXIST",
-                                         "FileNotFoundException", "DELTA_VERSIONS_NOT_CONTIGUOUS", "DELTA_NO_RECREATABLE_HISTORY_FOUND"))
+    return any(
+        mark in text
+        for mark in (
+            "DELTA_VERSION_NOT_FOUND",
+            "DELTA_LOG_FILE_NOT_FOUND",
+            "DELTA_TRUNCATED_TRANSACTION_LOG",
+            "FILE_NOT_EXIST",
+            "FileNotFoundException",
+            "DELTA_VERSIONS_NOT_CONTIGUOUS",
+            "DELTA_NO_RECREATABLE_HISTORY_FOUND",
+        )
+    )

@@ -1,4 +1,5 @@
 """The state of each row of a chunk file, one byte a row, kept compressed in the database."""
+
 from __future__ import annotations
 
 import zlib

@@ -1,4 +1,6 @@
-"""Rows as push() gets them and payloads as people see them: contract 2.3, Values. Column by column, never cell by cell."""
+"""Rows as push() gets them and payloads as people see them: contract 2.3, Values. Column by column, never cell by
+cell."""
+
 from __future__ import annotations
 
 import json
@@ -27,7 +29,11 @@ def to_rows(table: pa.Table, columns: Sequence[Column] = ()) -> list[dict[str, A
     last = [n for n in (ROW_ID, CHANGE_TYPE) if n in table.column_names]
     names = [n for n in table.column_names if not n.startswith(INTERNAL)] + last
     cells = [to_values(table.column(name), types.get(name, "")) for name in names]
-    return [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)] if cells else [{} for _ in range(table.num_rows)]
+    return (
+        [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)]
+        if cells
+        else [{} for _ in range(table.num_rows)]
+    )
 
 
 def payload(row: Mapping[str, Any], columns: Sequence[Column]) -> str:
@@ -35,7 +41,7 @@ def payload(row: Mapping[str, Any], columns: Sequence[Column]) -> str:
     shown = {c.name: row[c.name] for c in columns if c.name in row}
     try:
         return orjson.dumps(shown).decode()
-    except TypeError:                           # an integer over 64 bits, or text with half a surrogate pair
+    except TypeError:  # an integer over 64 bits, or text with half a surrogate pair
         return json.dumps(shown, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
@@ -85,7 +91,7 @@ def _floats(column: pa.Array, _: str) -> list[Any]:
     numbers = column.to_numpy(zero_copy_only=False)
     finite = np.isfinite(numbers)
     values: list[Any]
-    if numbers.dtype != np.float64:             # the shortest text of a REAL, not the tail that widening gives it
+    if numbers.dtype != np.float64:  # the shortest text of a REAL, not the tail that widening gives it
         values = [float(str(n)) for n in numbers.astype(np.float32)]
     else:
         values = list(numbers.tolist())
@@ -97,7 +103,9 @@ def _floats(column: pa.Array, _: str) -> list[Any]:
 
 def _whole(duckdb_type: str, kind: pa.DataType) -> bool:
     """HUGEINT and UBIGINT lie in the lake as decimals without a fraction."""
-    return kind.scale == 0 and (("HUGEINT" in duckdb_type and kind.precision == 38) or ("UBIGINT" in duckdb_type and kind.precision == 20))
+    return kind.scale == 0 and (
+        ("HUGEINT" in duckdb_type and kind.precision == 38) or ("UBIGINT" in duckdb_type and kind.precision == 20)
+    )
 
 
 def _decimals(column: pa.Array, duckdb_type: str) -> list[Any]:
@@ -105,12 +113,14 @@ def _decimals(column: pa.Array, duckdb_type: str) -> list[Any]:
     whole = _whole(duckdb_type, kind)
     if not pa.types.is_decimal128(kind):
         return [None if d is None else _decimal(d, whole) for d in column.to_pylist()]
-    words = np.frombuffer(column.buffers()[1], dtype=np.int64).reshape(-1, 2)[column.offset:column.offset + len(column)]
+    words = np.frombuffer(column.buffers()[1], dtype=np.int64).reshape(-1, 2)[
+        column.offset : column.offset + len(column)
+    ]
     low, high = words[:, 0], words[:, 1]
-    limit = 10 ** 18 if whole else 10 ** EXACT_DIGITS
+    limit = 10**18 if whole else 10**EXACT_DIGITS
     small = (high == (low >> 63)) & (low < limit) & (low > -limit)
     # both sides of the division are exact doubles, so the quotient is the nearest double of the decimal
-    values = low.tolist() if whole else (low / 10.0 ** kind.scale).tolist() if kind.scale <= 22 else [0.0] * len(column)
+    values = low.tolist() if whole else (low / 10.0**kind.scale).tolist() if kind.scale <= 22 else [0.0] * len(column)
     large = ~small if kind.scale <= 22 or whole else np.ones(len(column), dtype=bool)
     places = np.flatnonzero(large & ~column.is_null().to_numpy(zero_copy_only=False))
     for i, value in zip(places.tolist(), column.take(pa.array(places)).to_pylist() if len(places) else [], strict=True):
@@ -126,7 +136,9 @@ def _decimal(value: Decimal, whole: bool) -> int | float | str:
 
 
 def _dates(column: pa.Array, _: str) -> list[Any]:
-    return _without_nulls(np.datetime_as_string(_filled(column.cast(pa.int32()), 0).to_numpy().astype("datetime64[D]")).tolist(), column)
+    return _without_nulls(
+        np.datetime_as_string(_filled(column.cast(pa.int32()), 0).to_numpy().astype("datetime64[D]")).tolist(), column
+    )
 
 
 def _texts_of_times(micros: np.ndarray[Any, Any], cut: int, end: str) -> list[str]:
@@ -141,7 +153,9 @@ def _timestamps(column: pa.Array, duckdb_type: str) -> list[Any]:
     zone = column.type.tz
     # Spark's INT96 has lost its zone on the way; then the model's type knows it
     micros = _filled(column.cast(pa.timestamp("us", zone), safe=False).cast(pa.int64()), 0).to_numpy()
-    return _without_nulls(_texts_of_times(micros, 0, "Z" if zone or duckdb_type == "TIMESTAMP WITH TIME ZONE" else ""), column)
+    return _without_nulls(
+        _texts_of_times(micros, 0, "Z" if zone or duckdb_type == "TIMESTAMP WITH TIME ZONE" else ""), column
+    )
 
 
 def _times(column: pa.Array, _: str) -> list[Any]:
@@ -159,13 +173,18 @@ def _lists(column: pa.Array, duckdb_type: str) -> list[Any]:
     offsets = column.offsets.to_numpy()
     first = int(offsets[0])
     items = to_values(column.values.slice(first, int(offsets[-1]) - first), duckdb_type)
-    return _without_nulls([items[a - first:b - first] for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)], column)
+    return _without_nulls(
+        [items[a - first : b - first] for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)], column
+    )
 
 
 def _structs(column: pa.Array, duckdb_type: str) -> list[Any]:
     names = [column.type.field(i).name for i in range(column.type.num_fields)]
     cells = [to_values(column.field(i), duckdb_type) for i in range(len(names))]
-    return _without_nulls([dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)] if cells else [{} for _ in column], column)
+    return _without_nulls(
+        [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)] if cells else [{} for _ in column],
+        column,
+    )
 
 
 def _maps(column: pa.Array, duckdb_type: str) -> list[Any]:
@@ -173,8 +192,13 @@ def _maps(column: pa.Array, duckdb_type: str) -> list[Any]:
     first, length = int(offsets[0]), int(offsets[-1] - offsets[0])
     keys = [_key(k) for k in to_values(column.keys.slice(first, length), duckdb_type)]
     items = to_values(column.items.slice(first, length), duckdb_type)
-    return _without_nulls([dict(zip(keys[a - first:b - first], items[a - first:b - first], strict=True))
-                           for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)], column)
+    return _without_nulls(
+        [
+            dict(zip(keys[a - first : b - first], items[a - first : b - first], strict=True))
+            for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+        ],
+        column,
+    )
 
 
 def _time_text(text: str | None) -> str | None:
@@ -191,8 +215,21 @@ def _key(value: Any) -> str:
 
 
 _CONVERTERS = (
-    (pa.types.is_integer, _integers), (pa.types.is_string, _objects), (pa.types.is_large_string, _objects), (pa.types.is_boolean, _objects),
-    (pa.types.is_floating, _floats), (pa.types.is_decimal, _decimals), (pa.types.is_date32, _dates), (pa.types.is_timestamp, _timestamps),
-    (pa.types.is_time, _times), (pa.types.is_binary, _binaries), (pa.types.is_large_binary, _binaries),
-    (pa.types.is_fixed_size_binary, _binaries), (pa.types.is_map, _maps), (pa.types.is_struct, _structs),
-    (pa.types.is_list, _lists), (pa.types.is_large_list, _lists), (pa.types.is_fixed_size_list, _lists))
+    (pa.types.is_integer, _integers),
+    (pa.types.is_string, _objects),
+    (pa.types.is_large_string, _objects),
+    (pa.types.is_boolean, _objects),
+    (pa.types.is_floating, _floats),
+    (pa.types.is_decimal, _decimals),
+    (pa.types.is_date32, _dates),
+    (pa.types.is_timestamp, _timestamps),
+    (pa.types.is_time, _times),
+    (pa.types.is_binary, _binaries),
+    (pa.types.is_large_binary, _binaries),
+    (pa.types.is_fixed_size_binary, _binaries),
+    (pa.types.is_map, _maps),
+    (pa.types.is_struct, _structs),
+    (pa.types.is_list, _lists),
+    (pa.types.is_large_list, _lists),
+    (pa.types.is_fixed_size_list, _lists),
+)

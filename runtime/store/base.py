@@ -1,4 +1,6 @@
-"""Where record files lie: a folder or an S3 bucket. A file is written once, whole or not at all, and never rewritten."""
+"""Where record files lie: a folder or an S3 bucket. A file is written once, whole or not at all, and never
+rewritten."""
+
 from __future__ import annotations
 
 import os
@@ -89,7 +91,7 @@ class Store(ABC):
         """The path of a file of this store."""
         if not url.startswith(f"{self.url}/"):
             raise StoreError(f"{url} does not lie in the store {self.url}")
-        return url[len(self.url) + 1:]
+        return url[len(self.url) + 1 :]
 
     def check(self) -> None:
         """Writes, lists, reads and deletes a small file. Raises StoreError that says which of them failed and why."""
@@ -138,7 +140,7 @@ class FolderStore(Store):
         try:
             temporary = self._written(place, data)
             try:
-                os.link(temporary, place)       # fails if it exists, unlike rename
+                os.link(temporary, place)  # fails if it exists, unlike rename
             except FileExistsError:
                 raise AlreadyThere(f"{place} exists already") from None
             finally:
@@ -192,7 +194,10 @@ class FolderStore(Store):
         return gone
 
     def _error(self, what: str, place: Path, error: OSError) -> StoreError:
-        return StoreError(f"{place} cannot be {what}: {error.strerror or error}; check that the folder {self.folder} exists, has room and may be written")
+        return StoreError(
+            f"{place} cannot be {what}: {error.strerror or error}; check that the folder {self.folder} exists, has "
+            f"room and may be written"
+        )
 
 
 def _sync_folder(folder: Path) -> None:
@@ -214,8 +219,10 @@ def _open(url: str, credentials: Credentials | None, cache_dir: Path | None) -> 
     parts = urlsplit(url)
     if parts.scheme == "file" and parts.path and not parts.netloc:
         return FolderStore(Path(unquote(parts.path)))
-    if parts.scheme == "s3" and parts.netloc:       # boto3 is loaded only where there is a bucket
+    if parts.scheme == "s3" and parts.netloc:  # boto3 is loaded only where there is a bucket
         from runtime.store.s3 import S3Store
 
         return S3Store(parts.netloc, parts.path.strip("/"), credentials=credentials, cache_dir=cache_dir)
-    raise ConfigError(f"the store {url!r} is neither file:///an/absolute/folder nor s3://bucket/prefix; see ONDATRA_TRACKING_URL")
+    raise ConfigError(
+        f"the store {url!r} is neither file:///an/absolute/folder nor s3://bucket/prefix; see ONDATRA_TRACKING_URL"
+    )

@@ -1,4 +1,5 @@
 """The store in an S3 bucket, with a bounded copy of what was read on this machine's disk."""
+
 from __future__ import annotations
 
 import hashlib
@@ -35,9 +36,12 @@ DEFAULT_CACHE_BYTES = 2 * 1024**3
 REASONS = {
     "NoSuchBucket": "there is no such bucket: create it, or correct its name",
     "InvalidAccessKeyId": "the access key is unknown there: check the access key id and the endpoint",
-    "SignatureDoesNotMatch": "the secret key does not belong to the access key: check it (AWS_SECRET_ACCESS_KEY, or the bucket's own)",
-    "AccessDenied": "these credentials are not allowed to do that: s3:PutObject, s3:GetObject, s3:DeleteObject and s3:ListBucket are needed",
-    "403": "these credentials are not allowed to do that: s3:PutObject, s3:GetObject, s3:DeleteObject and s3:ListBucket are needed",
+    "SignatureDoesNotMatch": "the secret key does not belong to the access key: check it (AWS_SECRET_ACCESS_KEY, or "
+    "the bucket's own)",
+    "AccessDenied": "these credentials are not allowed to do that: s3:PutObject, s3:GetObject, s3:DeleteObject and "
+    "s3:ListBucket are needed",
+    "403": "these credentials are not allowed to do that: s3:PutObject, s3:GetObject, s3:DeleteObject and "
+    "s3:ListBucket are needed",
     "RequestTimeTooSkewed": "this machine's clock differs too much from the server's: set the clock",
     "ExpiredToken": "the session token has expired: renew the credentials",
     "InvalidToken": "the session token is not valid: renew the credentials",
@@ -49,13 +53,17 @@ TAKEN = ("PreconditionFailed", "412", "ConditionalRequestConflict")
 class S3Store(Store):
     """Credentials, region and endpoint come from the standard AWS variables unless an organization has its own."""
 
-    def __init__(self, bucket: str, prefix: str, *, credentials: Credentials | None = None, cache_dir: Path | None = None) -> None:
+    def __init__(
+        self, bucket: str, prefix: str, *, credentials: Credentials | None = None, cache_dir: Path | None = None
+    ) -> None:
         self.bucket, self.prefix, self._credentials = bucket, prefix, credentials
         self.url = f"s3://{bucket}/{prefix}".rstrip("/")
         own = credentials or Credentials()
-        if credentials and not (own.role_arn or own.access_key and own.secret_key):     # boto3 would take the install's
+        if credentials and not (own.role_arn or own.access_key and own.secret_key):  # boto3 would take the install's
             raise ConfigError(f"the store {self.url} has neither a role nor a whole key pair of its own: give it one")
-        self.endpoint = own.endpoint or ("" if credentials else os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or "")
+        self.endpoint = own.endpoint or (
+            "" if credentials else os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+        )
         self.region = own.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
         whose = hashlib.sha256(f"{self.endpoint}|{bucket}|{own.access_key or own.role_arn}".encode()).hexdigest()[:16]
         self._cache = (cache_dir or config.from_env().data_dir / "cache" / "store") / whose
@@ -69,17 +77,30 @@ class S3Store(Store):
         """One client for all threads; role credentials renew themselves before they expire."""
         with self._lock:
             if self._client is None:
-                ours: Any = {"ignore_configured_endpoint_urls": self._credentials is not None}      # boto3's stubs do not know it
+                ours: Any = {
+                    "ignore_configured_endpoint_urls": self._credentials is not None
+                }  # boto3's stubs do not know it
                 self._client = _session(self._credentials, self.region).client(
-                    "s3", region_name=self.region, endpoint_url=self.endpoint or None,
-                    config=ClientConfig(signature_version="s3v4", connect_timeout=5, read_timeout=60, max_pool_connections=16,
-                                        **ours,
-                                        retries={"mode": "standard", "max_attempts": 4}, s3={"addressing_style": "path" if self.endpoint else "auto"},
-                                        request_checksum_calculation="when_required", response_checksum_validation="when_required"))
+                    "s3",
+                    region_name=self.region,
+                    endpoint_url=self.endpoint or None,
+                    config=ClientConfig(
+                        signature_version="s3v4",
+                        connect_timeout=5,
+                        read_timeout=60,
+                        max_pool_connections=16,
+                        **ours,
+                        retries={"mode": "standard", "max_attempts": 4},
+                        s3={"addressing_style": "path" if self.endpoint else "auto"},
+                        request_checksum_calculation="when_required",
+                        response_checksum_validation="when_required",
+                    ),
+                )
             return self._client
 
     def key_now(self) -> tuple[str, str, str | None]:
-        """Key, secret and token as they are at this moment, for another process that reads the bucket; those of a role expire."""
+        """Key, secret and token as they are at this moment, for another process that reads the bucket; those of a role
+        expire."""
         with self._told("read", ""):
             found = self.client._request_signer._credentials
             if found is None:
@@ -113,7 +134,7 @@ class S3Store(Store):
 
     def _put_parts(self, path: str, data: bytes, *, only_new: bool) -> None:
         where: Any = {"Bucket": self.bucket, "Key": self._key(path)}
-        if only_new and self.exists(path):      # saves the parts; the last request decides
+        if only_new and self.exists(path):  # saves the parts; the last request decides
             raise AlreadyThere(f"{self.url_of(path)} exists already")
         upload = self.client.create_multipart_upload(**where)["UploadId"]
         try:
@@ -124,7 +145,9 @@ class S3Store(Store):
                 answer = self.client.upload_part(**where, UploadId=upload, PartNumber=number, Body=piece)
                 parts.append({"PartNumber": number, "ETag": answer["ETag"]})
             condition = {"IfNoneMatch": "*"} if only_new else {}
-            self.client.complete_multipart_upload(**where, UploadId=upload, MultipartUpload={"Parts": parts}, **condition)
+            self.client.complete_multipart_upload(
+                **where, UploadId=upload, MultipartUpload={"Parts": parts}, **condition
+            )
         except BaseException:
             with suppress(ClientError, BotoCoreError):
                 self.client.abort_multipart_upload(**where, UploadId=upload)
@@ -140,7 +163,9 @@ class S3Store(Store):
     def list(self, prefix: str) -> Iterator[str]:
         begin = len(self.prefix) + 1 if self.prefix else 0
         with self._told("listed", prefix):
-            for page in self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=self._key(prefix.rstrip("/") + "/")):
+            for page in self.client.get_paginator("list_objects_v2").paginate(
+                Bucket=self.bucket, Prefix=self._key(prefix.rstrip("/") + "/")
+            ):
                 yield from (found["Key"][begin:] for found in page.get("Contents", ()))
 
     def delete(self, path: str) -> None:
@@ -150,11 +175,16 @@ class S3Store(Store):
 
     def delete_prefix(self, prefix: str) -> int:
         gone, paths = 0, iter(self.list(prefix))
-        while some := list(itertools.islice(paths, 1_000)):     # as many as one request takes
+        while some := list(itertools.islice(paths, 1_000)):  # as many as one request takes
             with self._told("deleted", prefix):
-                answer = self.client.delete_objects(Bucket=self.bucket, Delete={"Objects": [{"Key": self._key(p)} for p in some], "Quiet": True})
+                answer = self.client.delete_objects(
+                    Bucket=self.bucket, Delete={"Objects": [{"Key": self._key(p)} for p in some], "Quiet": True}
+                )
             if wrong := answer.get("Errors"):
-                raise StoreError(f"{self.url}/{wrong[0].get('Key')} cannot be deleted: {wrong[0].get('Message') or wrong[0].get('Code')}")
+                raise StoreError(
+                    f"{self.url}/{wrong[0].get('Key')} cannot be deleted: "
+                    f"{wrong[0].get('Message') or wrong[0].get('Code')}"
+                )
             gone += len(some)
             for path in some:
                 self._etags.pop(path, None)
@@ -198,7 +228,10 @@ class S3Store(Store):
     def _trim(self) -> None:
         """Removes what was not used longest until the copies are within their bound."""
         with self._lock:
-            files = sorted(((s.st_mtime, s.st_size, p) for p in self._cache.rglob("*") if p.is_file() and (s := p.stat())), key=lambda f: f[0])
+            files = sorted(
+                ((s.st_mtime, s.st_size, p) for p in self._cache.rglob("*") if p.is_file() and (s := p.stat())),
+                key=lambda f: f[0],
+            )
             total, now = sum(size for _, size, _ in files), time.time()
             for used, size, place in files:
                 if total <= self._most_bytes or now - used < IN_USE_SECONDS:
@@ -223,10 +256,15 @@ class S3Store(Store):
         except ClientError as error:
             raise self._explained(what, path, error) from None
         except NoCredentialsError:
-            raise StoreError(f"{self.url_of(path)} cannot be {what}: there are no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY") from None
+            raise StoreError(
+                f"{self.url_of(path)} cannot be {what}: there are no credentials; set AWS_ACCESS_KEY_ID and "
+                f"AWS_SECRET_ACCESS_KEY"
+            ) from None
         except (BotoCoreError, OSError) as error:
             where = self.endpoint or f"region {self.region}"
-            raise StoreError(f"{self.url_of(path)} cannot be {what}: {error}; check that {where} can be reached") from None
+            raise StoreError(
+                f"{self.url_of(path)} cannot be {what}: {error}; check that {where} can be reached"
+            ) from None
         except boto3.exceptions.Boto3Error as error:
             raise StoreError(f"{self.url_of(path)} cannot be {what}: {error}") from None
 
@@ -235,9 +273,15 @@ class S3Store(Store):
         headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
         said = f"{self.url_of(path)} cannot be {what}"
         if error.operation_name == "AssumeRole":
-            role, told = (self._credentials or Credentials()).role_arn, error.response.get("Error", {}).get("Message") or code
-            return StoreError(f"{said}: the role {role} cannot be assumed ({told}); its trust policy has to allow this install, with the external id "
-                              "of the organization")
+            role, told = (
+                (self._credentials or Credentials()).role_arn,
+                error.response.get("Error", {}).get("Message") or code,
+            )
+            return StoreError(
+                f"{said}: the role {role} cannot be assumed ({told}); its trust policy has to allow this install, "
+                f"with the external id "
+                "of the organization"
+            )
         if code in TAKEN:
             return AlreadyThere(f"{self.url_of(path)} exists already")
         if code in ("NoSuchKey", "404", "NotFound"):
@@ -245,9 +289,13 @@ class S3Store(Store):
         if code in ELSEWHERE:
             region = headers.get("x-amz-bucket-region", "")
             there = f" ({region})" if region else ""
-            return StoreError(f"{said}: the bucket lies in another region than {self.region}{there}; "
-                              "name the bucket's own (AWS_REGION, or its region on the page Store)")
-        return StoreError(f"{said}: {REASONS.get(code) or error.response.get('Error', {}).get('Message') or code} ({code})")
+            return StoreError(
+                f"{said}: the bucket lies in another region than {self.region}{there}; "
+                "name the bucket's own (AWS_REGION, or its region on the page Store)"
+            )
+        return StoreError(
+            f"{said}: {REASONS.get(code) or error.response.get('Error', {}).get('Message') or code} ({code})"
+        )
 
 
 def _code(error: ClientError) -> str:
@@ -262,14 +310,21 @@ def _session(credentials: Credentials | None, region: str) -> boto3.Session:
     if credentials is None:
         return boto3.Session(region_name=region)
     if not credentials.role_arn:
-        return boto3.Session(credentials.access_key, credentials.secret_key, credentials.session_token or None, region_name=region)
+        return boto3.Session(
+            credentials.access_key, credentials.secret_key, credentials.session_token or None, region_name=region
+        )
     from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials
     from botocore.session import get_session
 
     base = get_session()
-    base.set_config_variable("region", region)      # of the server that hands out the role's credentials
-    arguments = {"RoleSessionName": "ondatra", **({"ExternalId": credentials.external_id} if credentials.external_id else {})}
-    fetcher = AssumeRoleCredentialFetcher(base.create_client, base.get_credentials(), credentials.role_arn, extra_args=arguments)
+    base.set_config_variable("region", region)  # of the server that hands out the role's credentials
+    arguments = {
+        "RoleSessionName": "ondatra",
+        **({"ExternalId": credentials.external_id} if credentials.external_id else {}),
+    }
+    fetcher = AssumeRoleCredentialFetcher(
+        base.create_client, base.get_credentials(), credentials.role_arn, extra_args=arguments
+    )
     session: Any = get_session()
     session._credentials = DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")
     return boto3.Session(botocore_session=session, region_name=region)

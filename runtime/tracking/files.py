@@ -3,6 +3,7 @@
 A file belongs to one chunk of one run. Chunk and digest of the sealed answers stand in its metadata: after a crash the
 same content is accepted as written, other content is left alone and the next number taken.
 """
+
 from __future__ import annotations
 
 import io
@@ -26,10 +27,38 @@ from runtime.errors import StoreError
 from runtime.store.base import AlreadyThere, Store
 from runtime.tracking import messages
 from runtime.tracking import rows as record_rows
-from runtime.tracking.rows import MOMENT, OPERATIONS, SCHEMA, STATUSES, Places, RecordBatch, RunInfo, invalid_table, planned_table, record_table, with_columns
+from runtime.tracking.rows import (
+    MOMENT,
+    OPERATIONS,
+    SCHEMA,
+    STATUSES,
+    Places,
+    RecordBatch,
+    RunInfo,
+    invalid_table,
+    planned_table,
+    record_table,
+    with_columns,
+)
 
-__all__ = ["MOMENT", "OPERATIONS", "SCHEMA", "STATUSES", "MessageGroup", "Places", "RecordBatch", "RunInfo", "WrittenFile", "metadata", "record_table",
-           "with_columns", "write", "write_invalid", "write_metadata", "write_planned"]
+__all__ = [
+    "MOMENT",
+    "OPERATIONS",
+    "SCHEMA",
+    "STATUSES",
+    "MessageGroup",
+    "Places",
+    "RecordBatch",
+    "RunInfo",
+    "WrittenFile",
+    "metadata",
+    "record_table",
+    "with_columns",
+    "write",
+    "write_invalid",
+    "write_metadata",
+    "write_planned",
+]
 
 log = logging.getLogger("ondatra.tracking")
 UPDATED, DELETED, INVALID = "records_updated", "records_deleted", "records_invalid"
@@ -56,7 +85,8 @@ class MessageGroup:
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """A record file as the database remembers it; `path` is its URL, `operations` counts `status|operation|change_type`."""
+    """A record file as the database remembers it; `path` is its URL, `operations` counts
+    `status|operation|change_type`."""
 
     batch_type: str
     number: int
@@ -72,6 +102,7 @@ class WrittenFile:
 
 # metadata.json
 
+
 def json_type(duckdb_type: str) -> str:
     """The JSON type of a column's values in record_payload."""
     said = duckdb_type.upper()
@@ -81,7 +112,21 @@ def json_type(duckdb_type: str) -> str:
         return "object"
     if said == "BOOLEAN":
         return "boolean"
-    numbers = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT", "FLOAT", "DOUBLE", "REAL")
+    numbers = (
+        "TINYINT",
+        "SMALLINT",
+        "INTEGER",
+        "BIGINT",
+        "HUGEINT",
+        "UTINYINT",
+        "USMALLINT",
+        "UINTEGER",
+        "UBIGINT",
+        "UHUGEINT",
+        "FLOAT",
+        "DOUBLE",
+        "REAL",
+    )
     return "number" if said in numbers or said.startswith("DECIMAL") else "string"
 
 
@@ -89,12 +134,24 @@ def metadata(info: RunInfo) -> dict[str, Any]:
     """What metadata.json holds."""
     p = info.places
     return {
-        "organization_id": info.organization_id, "workspace_id": p.workspace_id, "sync_configuration_id": info.sync_id, "sync_run_id": info.run_id,
-        "sync_name": p.sync_name or info.model.name, "kind": info.kind, "source_type": p.source_type, "source_id": p.source_id,
-        "source_object_id": p.source_object_id, "destination_type": p.destination_type, "destination_id": p.destination_id,
-        "destination_object_id": p.destination_object_id, "operation": OPERATIONS[info.kind],
+        "organization_id": info.organization_id,
+        "workspace_id": p.workspace_id,
+        "sync_configuration_id": info.sync_id,
+        "sync_run_id": info.run_id,
+        "sync_name": p.sync_name or info.model.name,
+        "kind": info.kind,
+        "source_type": p.source_type,
+        "source_id": p.source_id,
+        "source_object_id": p.source_object_id,
+        "destination_type": p.destination_type,
+        "destination_id": p.destination_id,
+        "destination_object_id": p.destination_object_id,
+        "operation": OPERATIONS[info.kind],
         "started_at": (p.started_at or datetime.now(UTC)).astimezone(UTC).isoformat().replace("+00:00", "Z"),
-        "record_payload_schema": {c.name: "string" if c.name in info.masks else json_type(c.duckdb_type) for c in info.columns}}
+        "record_payload_schema": {
+            c.name: "string" if c.name in info.masks else json_type(c.duckdb_type) for c in info.columns
+        },
+    }
 
 
 def write_metadata(store: Store, info: RunInfo) -> dict[str, Any]:
@@ -107,6 +164,7 @@ def write_metadata(store: Store, info: RunInfo) -> dict[str, Any]:
 
 
 # record files
+
 
 def batch_types(changes: pa.ChunkedArray, recorded: np.ndarray[Any, Any]) -> list[str]:
     """Of which types `write` makes files; `recorded` is a mask of the rows that become records."""
@@ -122,7 +180,7 @@ def write(store: Store, info: RunInfo, batch: RecordBatch, reserve: Callable[[st
     write_metadata(store, info)
     deleted = pc.equal(table.column("change_type"), "delete")
     deletes = pc.sum(deleted).as_py()
-    if deletes in (0, table.num_rows):          # most often: nothing is copied
+    if deletes in (0, table.num_rows):  # most often: nothing is copied
         parts = [(DELETED if deletes else UPDATED, table)]
     else:
         parts = [(UPDATED, table.filter(pc.invert(deleted))), (DELETED, table.filter(deleted))]
@@ -132,21 +190,31 @@ def write(store: Store, info: RunInfo, batch: RecordBatch, reserve: Callable[[st
 
 # files
 
+
 def to_parquet(table: pa.Table, marks: dict[str, str] | None = None) -> bytes:
-    """A record file's bytes: words that repeat are a dictionary, and identifier has a bloom filter. Numbers and times are plain: they repeat in runs,
-    which zstd makes as small in less time. Payloads have no bounds. Readers see texts where Arrow had dictionaries: its schema is not stored."""
+    """A record file's bytes: words that repeat are a dictionary, and identifier has a bloom filter. Numbers and times
+    are plain: they repeat in runs, which zstd makes as small in less time. Payloads have no bounds. Readers see texts
+    where Arrow had dictionaries: its schema is not stored."""
     payloads = ("record_payload", "previous_payload")
     sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, table.schema, compression="zstd", use_dictionary=[*record_rows.WORDS, "status_message"], store_schema=False,
-                          write_batch_size=WRITTEN_TOGETHER,
-                          write_statistics=[n for n in table.column_names if n not in payloads],
-                          bloom_filter_options={"identifier": {"ndv": max(1, min(table.num_rows, ROW_GROUP)), "fpp": 0.01}}) as file:
+    with pq.ParquetWriter(
+        sink,
+        table.schema,
+        compression="zstd",
+        use_dictionary=[*record_rows.WORDS, "status_message"],
+        store_schema=False,
+        write_batch_size=WRITTEN_TOGETHER,
+        write_statistics=[n for n in table.column_names if n not in payloads],
+        bloom_filter_options={"identifier": {"ndv": max(1, min(table.num_rows, ROW_GROUP)), "fpp": 0.01}},
+    ) as file:
         file.write_table(table, row_group_size=ROW_GROUP)
         file.add_key_value_metadata(marks or {})
     return bytes(sink.getvalue())
 
 
-def _write_file(store: Store, info: RunInfo, batch_type: str, table: pa.Table, marks: dict[str, str], reserve: Callable[[str], int]) -> WrittenFile:
+def _write_file(
+    store: Store, info: RunInfo, batch_type: str, table: pa.Table, marks: dict[str, str], reserve: Callable[[str], int]
+) -> WrittenFile:
     data = to_parquet(table, marks)
     while True:
         number = reserve(batch_type)
@@ -156,7 +224,7 @@ def _write_file(store: Store, info: RunInfo, batch_type: str, table: pa.Table, m
             break
         except AlreadyThere:
             if _marks_of(store, path) == marks:
-                break                           # written before a crash
+                break  # written before a crash
             log.warning("%s belongs to something else and stays as it is; the next number is taken", store.url_of(path))
     return _described(table, batch_type, number, store.url_of(path), len(data))
 
@@ -172,25 +240,35 @@ def _marks_of(store: Store, path: str) -> dict[str, str]:
 def _described(table: pa.Table, batch_type: str, number: int, url: str, size: int) -> WrittenFile:
     message = table.column("status_message")
     bounds = pc.min_max(table.column("identifier")).as_py()
-    return WrittenFile(batch_type, number, url, table.num_rows, size, _tally(table, "status"), _tally(table, "status", "operation", "change_type"),
-                       *_bounds(bounds["min"], bounds["max"]), _groups(table.filter(pc.is_valid(message)) if message.null_count < len(message) else table[:0]))
+    return WrittenFile(
+        batch_type,
+        number,
+        url,
+        table.num_rows,
+        size,
+        _tally(table, "status"),
+        _tally(table, "status", "operation", "change_type"),
+        *_bounds(bounds["min"], bounds["max"]),
+        _groups(table.filter(pc.is_valid(message)) if message.null_count < len(message) else table[:0]),
+    )
 
 
 def _bounds(low: str | None, high: str | None) -> tuple[str | None, str | None]:
-    """No longer than a database likes, and without the character that PostgreSQL has no text for: still at most and at least every identifier."""
+    """No longer than a database likes, and without the character that PostgreSQL has no text for: still at most and at
+    least every identifier."""
     if low is None or high is None:
         return low, high
     short = low.partition("\0")[0][:LONGEST_BOUND]
     cut, nul, _ = high[:LONGEST_BOUND].partition("\0")
     upper = cut + "\1" if nul else cut + "\U0010ffff" if len(high) > LONGEST_BOUND else cut
-    return (short, upper) if upper >= high else (None, None)    # not known: the file is opened
+    return (short, upper) if upper >= high else (None, None)  # not known: the file is opened
 
 
 def _sample(text: str | None) -> str | None:
     if text is None:
         return None
     text = text.replace("\0", "\ufffd")
-    return text if len(text) <= LONGEST_SAMPLE else text[:LONGEST_SAMPLE - 1] + "…"
+    return text if len(text) <= LONGEST_SAMPLE else text[: LONGEST_SAMPLE - 1] + "…"
 
 
 def _tally(table: pa.Table, *names: str) -> dict[str, int]:
@@ -209,8 +287,11 @@ def _groups(said: pa.Table) -> list[MessageGroup]:
     """The groups of the rows that have a message; a message that many rows share is looked at once."""
     if not said.num_rows:
         return []
-    distinct = said.select(["status", "status_message", "identifier"]).group_by(["status", "status_message"], use_threads=False).aggregate(
-        [("identifier", "first"), ("identifier", "count", pc.CountOptions(mode="all"))])
+    distinct = (
+        said.select(["status", "status_message", "identifier"])
+        .group_by(["status", "status_message"], use_threads=False)
+        .aggregate([("identifier", "first"), ("identifier", "count", pc.CountOptions(mode="all"))])
+    )
     rows: Counter[tuple[str, str]] = Counter()
     samples: dict[tuple[str, str], tuple[str, str | None]] = {}
     for entry in distinct.to_pylist():
@@ -224,8 +305,12 @@ def _groups(said: pa.Table) -> list[MessageGroup]:
 
 # invalid and planned rows
 
-def write_invalid(store: Store, info: RunInfo, table: pa.Table, reserve: Callable[[str], int], *, checked_at: datetime | None = None) -> list[WrittenFile]:
-    """Rows whose key is NULL or stands more than once: the model's columns, `__ondatra_key`, `__ondatra_status`. At most ROW_GROUP rows a file."""
+
+def write_invalid(
+    store: Store, info: RunInfo, table: pa.Table, reserve: Callable[[str], int], *, checked_at: datetime | None = None
+) -> list[WrittenFile]:
+    """Rows whose key is NULL or stands more than once: the model's columns, `__ondatra_key`, `__ondatra_status`. At
+    most ROW_GROUP rows a file."""
     from runtime.staging import values
 
     files = []
@@ -233,8 +318,14 @@ def write_invalid(store: Store, info: RunInfo, table: pa.Table, reserve: Callabl
     write_metadata(store, info)
     for start in range(0, table.num_rows, ROW_GROUP):
         part = table.slice(start, ROW_GROUP)
-        rows = values.to_rows(part.drop_columns([n for n in part.column_names if n.startswith("__ondatra_")]), info.columns)
-        files.append(_write_file(store, info, INVALID, invalid_table(info, part, rows, moment), {"ondatra.invalid": uuid4().hex}, reserve))
+        rows = values.to_rows(
+            part.drop_columns([n for n in part.column_names if n.startswith("__ondatra_")]), info.columns
+        )
+        files.append(
+            _write_file(
+                store, info, INVALID, invalid_table(info, part, rows, moment), {"ondatra.invalid": uuid4().hex}, reserve
+            )
+        )
     return files
 
 

@@ -1,4 +1,5 @@
 """Messages that differ only in numbers, ids, quoted text and addresses are one group: `no contact ‹n› at ‹address›`."""
+
 from __future__ import annotations
 
 import re
@@ -17,14 +18,15 @@ _PARTS = re.compile(
         |\b(?=[\w-]{6})(?=[\w-]*\d[\w-]*[a-z])[a-z0-9]+(?:[_-][a-z0-9]+)*\b)
     |(?P<text>"(?:[^"\\]|\\.)*"|`[^`]*`|(?<!\w)'(?:[^'\\]|\\.)*'(?!\w)|“[^”]*”|‘[^’]*’|«[^»]*»)
     |(?P<n>(?:(?<!\w)[+-])?\d+(?:[.,:]\d+)*%?)""",
-    re.IGNORECASE | re.VERBOSE)
+    re.IGNORECASE | re.VERBOSE,
+)
 
 
 @lru_cache(maxsize=65_536)
 def pattern(message: str) -> str:
     """What a message has in common with others of its sort."""
     said = _PARTS.sub(lambda m: f"‹{m.lastgroup}›", " ".join(message[:LONGEST].replace("\0", " ").split()))
-    return said if len(said) <= LONGEST_PATTERN else said[:LONGEST_PATTERN - 1] + "…"
+    return said if len(said) <= LONGEST_PATTERN else said[: LONGEST_PATTERN - 1] + "…"
 
 
 def like(said: str) -> str:

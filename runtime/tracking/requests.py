@@ -1,4 +1,5 @@
 """Requests and answers of one chunk, kept apart from the record files: `api_calls/ORG/SYNC/RUN/[chunk].parquet`."""
+
 from __future__ import annotations
 
 import io
@@ -24,10 +25,22 @@ if TYPE_CHECKING:
 #: Bodies are cut to this many bytes.
 LONGEST_BODY = 64 * 1024
 _MOMENT = pa.timestamp("us", tz="UTC")
-SCHEMA = pa.schema([
-    ("batch_number", pa.int32()), ("attempt", pa.int32()), ("method", pa.string()), ("url", pa.string()), ("request_headers", pa.string()),
-    ("request_body", pa.string()), ("status", pa.int32()), ("response_headers", pa.string()), ("response_text", pa.string()),
-    ("started_at", _MOMENT), ("ended_at", _MOMENT), ("rows", pa.list_(pa.string()))])
+SCHEMA = pa.schema(
+    [
+        ("batch_number", pa.int32()),
+        ("attempt", pa.int32()),
+        ("method", pa.string()),
+        ("url", pa.string()),
+        ("request_headers", pa.string()),
+        ("request_body", pa.string()),
+        ("status", pa.int32()),
+        ("response_headers", pa.string()),
+        ("response_text", pa.string()),
+        ("started_at", _MOMENT),
+        ("ended_at", _MOMENT),
+        ("rows", pa.list_(pa.string())),
+    ]
+)
 
 
 def folder_of(info: RunInfo) -> str:
@@ -42,7 +55,8 @@ def to_parquet(calls: Sequence[ApiCall]) -> bytes:
 
 
 def put(store: Store, info: RunInfo, chunk_id: int, data: bytes) -> tuple[str, int]:
-    """The new file's URL and how many calls it holds. A file that a dead process left is kept, and another one written beside it."""
+    """The new file's URL and how many calls it holds. A file that a dead process left is kept, and another one written
+    beside it."""
     calls, part = pq.read_metadata(io.BytesIO(data)).num_rows, 0
     while True:
         path = f"{folder_of(info)}/{chunk_id}{f'-{part}' if part else ''}.parquet"
@@ -53,7 +67,9 @@ def put(store: Store, info: RunInfo, chunk_id: int, data: bytes) -> tuple[str, i
             part += 1
 
 
-def masked(calls: Sequence[ApiCall], masker: Masker, rows: Sequence[Mapping[str, Any] | None], batch_numbers: Sequence[int]) -> Sequence[ApiCall]:
+def masked(
+    calls: Sequence[ApiCall], masker: Masker, rows: Sequence[Mapping[str, Any] | None], batch_numbers: Sequence[int]
+) -> Sequence[ApiCall]:
     """The calls without the masked values of the rows that they were about."""
     if not masker or not rows:
         return calls
@@ -72,12 +88,19 @@ def _masked(call: ApiCall, scrub: Scrubber) -> ApiCall:
     def body(text: str | None) -> str | None:
         return None if text is None else scrub(text, cut=len(text.encode(errors="replace")) >= LONGEST_BODY - 4)
 
-    return replace(call, url=scrub(call.url), request_headers=headers(call.request_headers), request_body=body(call.request_body),
-                   response_headers=headers(call.response_headers), response_text=body(call.response_text) or "")
+    return replace(
+        call,
+        url=scrub(call.url),
+        request_headers=headers(call.request_headers),
+        request_body=body(call.request_body),
+        response_headers=headers(call.response_headers),
+        response_text=body(call.response_text) or "",
+    )
 
 
 def calls_table(calls: Sequence[ApiCall]) -> pa.Table:
     """The calls as Arrow, in the order in which they were made."""
+
     def column(name: str) -> pa.Array:
         return pa.array([_plain(getattr(call, name), name) for call in calls], SCHEMA.field(name).type)
 
@@ -95,12 +118,15 @@ def _plain(value: Any, name: str) -> Any:
 
 
 def calls_of(places: Sequence[Path], record: Mapping[str, Any], *, most: int = 50) -> list[dict[str, Any]]:
-    """The calls that were about a record: those tied to its row, else those of its push call that name its identifier, else all of that call."""
+    """The calls that were about a record: those tied to its row, else those of its push call that name its identifier,
+    else all of that call."""
     of_batch: list[dict[str, Any]] = []
     damaged = []
     for place in places:
         try:
-            of_batch += pq.read_table(place, columns=SCHEMA.names, partitioning=None, filters=[("batch_number", "=", record["batch_number"])]).to_pylist()
+            of_batch += pq.read_table(
+                place, columns=SCHEMA.names, partitioning=None, filters=[("batch_number", "=", record["batch_number"])]
+            ).to_pylist()
         except (pa.ArrowException, OSError, KeyError) as error:
             damaged.append(f"{place.name} cannot be read: {str(error).splitlines()[0][:200]}")
     if damaged and not of_batch:

@@ -1,4 +1,5 @@
 """Records as Arrow: push()'s answers, invalid rows and planned ones, in the one schema of all record files."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,17 +18,37 @@ from runtime.tracking import payloads
 
 Numbers = Sequence[int] | np.ndarray[Any, Any]
 MOMENT = pa.timestamp("us", tz="UTC")
-SCHEMA = pa.schema([
-    ("identifier", pa.string()), ("record_payload", pa.string()), ("operation", pa.string()), ("status", pa.string()),
-    ("status_message", pa.string()), ("batch_started_at", MOMENT), ("batch_ended_at", MOMENT),
-    ("sync_configuration_id", pa.string()), ("sync_run_id", pa.string()),
-    ("row_id", pa.int64()), ("change_type", pa.string()), ("outcome", pa.string()), ("attempt", pa.int32()),
-    ("batch_number", pa.int32()), ("previous_payload", pa.string())])
+SCHEMA = pa.schema(
+    [
+        ("identifier", pa.string()),
+        ("record_payload", pa.string()),
+        ("operation", pa.string()),
+        ("status", pa.string()),
+        ("status_message", pa.string()),
+        ("batch_started_at", MOMENT),
+        ("batch_ended_at", MOMENT),
+        ("sync_configuration_id", pa.string()),
+        ("sync_run_id", pa.string()),
+        ("row_id", pa.int64()),
+        ("change_type", pa.string()),
+        ("outcome", pa.string()),
+        ("attempt", pa.int32()),
+        ("batch_number", pa.int32()),
+        ("previous_payload", pa.string()),
+    ]
+)
 #: Columns of few words, which repeat.
 WORDS = ("operation", "status", "sync_configuration_id", "sync_run_id", "change_type", "outcome")
 KEYED = ("merge", "tracked", "scd2")
 STATUSES = {"ok": "succeeded", "warn": "succeeded", "error": "rejected", "reject": "rejected"}
-OPERATIONS: dict[Kind, str] = {"merge": "upsert", "tracked": "upsert", "append": "append", "table": "mirror", "partition": "mirror", "scd2": "append"}
+OPERATIONS: dict[Kind, str] = {
+    "merge": "upsert",
+    "tracked": "upsert",
+    "append": "append",
+    "table": "mirror",
+    "partition": "mirror",
+    "scd2": "append",
+}
 _ROWID, _CHANGE = "__ondatra_rowid", "__ondatra_change_type"
 
 
@@ -82,33 +103,61 @@ class LaterRows(Sequence[dict[str, Any]]):
 
 @dataclass(frozen=True)
 class RecordBatch:
-    """The rows of one chunk that push() answered, in delivery order, with their answers; sequences of equal length but for `messages`."""
+    """The rows of one chunk that push() answered, in delivery order, with their answers; sequences of equal length but
+    for `messages`."""
 
     rows: Sequence[dict[str, Any]]
-    records: Sequence[bool] | np.ndarray[Any, Any]                  # false: an old image that only accompanies
+    records: Sequence[bool] | np.ndarray[Any, Any]  # false: an old image that only accompanies
     keys: Sequence[str | None] | pa.Array
-    outcomes: Sequence[str] | pa.DictionaryArray                    # ok, warn, error, reject
+    outcomes: Sequence[str] | pa.DictionaryArray  # ok, warn, error, reject
     attempts: Numbers
     batch_numbers: Numbers
-    started: Numbers                            # microseconds since 1970 UTC
+    started: Numbers  # microseconds since 1970 UTC
     ended: Numbers
     digest: str
     chunk_id: int
-    messages: Mapping[int, str] = field(default_factory=dict)       # position -> what its answer said
-    source: pa.Table | None = None              # the rows as they lie in the chunk file, where there is one: what is a column already is not made again
+    messages: Mapping[int, str] = field(default_factory=dict)  # position -> what its answer said
+    source: pa.Table | None = (
+        None  # the rows as they lie in the chunk file, where there is one: what is a column already is not made again
+    )
 
 
 def rules_of(info: RunInfo) -> dict[str, Any]:
-    """What the record files of a delivery follow, as JSON: kept at its seal, so that files that wait do not need the model any more."""
+    """What the record files of a delivery follow, as JSON: kept at its seal, so that files that wait do not need the
+    model any more."""
     m, p = info.model, info.places
-    return {"kind": info.kind, "name": m.name, "key": list(m.key), "identifier": m.identifier, "masks": [[mask.column, mask.how] for mask in m.masks],
-            "places": {**vars(p), "started_at": p.started_at.isoformat() if p.started_at else None}}
+    return {
+        "kind": info.kind,
+        "name": m.name,
+        "key": list(m.key),
+        "identifier": m.identifier,
+        "masks": [[mask.column, mask.how] for mask in m.masks],
+        "places": {**vars(p), "started_at": p.started_at.isoformat() if p.started_at else None},
+    }
 
 
-def by_rules(rules: Mapping[str, Any], *, organization_id: int, sync_id: int, run_id: int, columns: Sequence[Column], mask_key: str) -> RunInfo:
+def by_rules(
+    rules: Mapping[str, Any],
+    *,
+    organization_id: int,
+    sync_id: int,
+    run_id: int,
+    columns: Sequence[Column],
+    mask_key: str,
+) -> RunInfo:
     """The other way round."""
     masks = tuple(Mask(column, how) for column, how in rules["masks"])
-    model = Model(rules["name"], "", Path(), "", 1, kind=rules["kind"], key=tuple(rules["key"]), identifier=rules["identifier"], masks=masks)
+    model = Model(
+        rules["name"],
+        "",
+        Path(),
+        "",
+        1,
+        kind=rules["kind"],
+        key=tuple(rules["key"]),
+        identifier=rules["identifier"],
+        masks=masks,
+    )
     moment = rules["places"]["started_at"]
     places = Places(**{**rules["places"], "started_at": datetime.fromisoformat(moment) if moment else None})
     return RunInfo(organization_id, sync_id, run_id, model.kind, model, Masker(masks, mask_key), tuple(columns), places)
@@ -120,37 +169,61 @@ def with_columns(info: RunInfo, columns: Sequence[Column]) -> RunInfo:
 
 
 def record_table(info: RunInfo, batch: RecordBatch) -> pa.Table:
-    """The records as Arrow, columns at a time: record rows, and companions that are not ok. Columns of few words are dictionaries (WORDS), the others
-    as in SCHEMA."""
+    """The records as Arrow, columns at a time: record rows, and companions that are not ok. Columns of few words are
+    dictionaries (WORDS), the others as in SCHEMA."""
     records = np.asarray(batch.records, dtype=np.bool_)
-    kinds = batch.outcomes if isinstance(batch.outcomes, pa.DictionaryArray) else pa.array(batch.outcomes, pa.string()).dictionary_encode()
+    kinds = (
+        batch.outcomes
+        if isinstance(batch.outcomes, pa.DictionaryArray)
+        else pa.array(batch.outcomes, pa.string()).dictionary_encode()
+    )
     picked = np.flatnonzero(records | ~_is(kinds, "ok"))
     whole = len(picked) == len(records)
     rows = batch.rows if whole else LaterRows(len(picked), lambda: [batch.rows[i] for i in picked.tolist()])
     old = _previous(info, batch, records)
 
     def of_picked(column: Any) -> Any:
-        return column if whole else column.take(pa.array(picked)) if isinstance(column, pa.Array) else np.asarray(column)[picked]
+        return (
+            column
+            if whole
+            else column.take(pa.array(picked))
+            if isinstance(column, pa.Array)
+            else np.asarray(column)[picked]
+        )
 
     row_ids = _column(batch, _ROWID, of_picked, rows).cast(pa.int64())
     changes, kinds = _column(batch, _CHANGE, of_picked, rows).cast(pa.string()).dictionary_encode(), of_picked(kinds)
     keys = batch.keys if isinstance(batch.keys, pa.Array) else _strings(batch.keys)
     made = {
-        "identifier": _identifier_column(info, rows, of_picked(keys), row_ids), "record_payload": _payload_column(info, batch, rows, picked),
-        "operation": _words(changes, lambda change: _operation(info.kind, change)), "status": _words(kinds, STATUSES.__getitem__),
-        "status_message": _strings(_messages(info, batch, picked.tolist())) if batch.messages else pa.nulls(len(rows), pa.string()),
-        "batch_started_at": _moments(of_picked(batch.started)), "batch_ended_at": _moments(of_picked(batch.ended)),
-        "sync_configuration_id": _same(info.sync_id, len(rows)), "sync_run_id": _same(info.run_id, len(rows)),
-        "row_id": row_ids, "change_type": changes, "outcome": kinds,
-        "attempt": pa.array(of_picked(batch.attempts), pa.int32()), "batch_number": pa.array(of_picked(batch.batch_numbers), pa.int32()),
-        "previous_payload": pa.array([old.get(i) for i in picked.tolist()], pa.string()) if old else pa.nulls(len(rows), pa.string())}
+        "identifier": _identifier_column(info, rows, of_picked(keys), row_ids),
+        "record_payload": _payload_column(info, batch, rows, picked),
+        "operation": _words(changes, lambda change: _operation(info.kind, change)),
+        "status": _words(kinds, STATUSES.__getitem__),
+        "status_message": _strings(_messages(info, batch, picked.tolist()))
+        if batch.messages
+        else pa.nulls(len(rows), pa.string()),
+        "batch_started_at": _moments(of_picked(batch.started)),
+        "batch_ended_at": _moments(of_picked(batch.ended)),
+        "sync_configuration_id": _same(info.sync_id, len(rows)),
+        "sync_run_id": _same(info.run_id, len(rows)),
+        "row_id": row_ids,
+        "change_type": changes,
+        "outcome": kinds,
+        "attempt": pa.array(of_picked(batch.attempts), pa.int32()),
+        "batch_number": pa.array(of_picked(batch.batch_numbers), pa.int32()),
+        "previous_payload": pa.array([old.get(i) for i in picked.tolist()], pa.string())
+        if old
+        else pa.nulls(len(rows), pa.string()),
+    }
     return pa.table([made[name] for name in SCHEMA.names], names=SCHEMA.names)
 
 
 def _is(given: pa.DictionaryArray, word: str) -> np.ndarray[Any, Any]:
     """A mask of the places where the word stands."""
     words = given.dictionary.to_pylist()
-    return np.asarray(given.indices.to_numpy() == words.index(word)) if word in words else np.zeros(len(given), dtype=bool)
+    return (
+        np.asarray(given.indices.to_numpy() == words.index(word)) if word in words else np.zeros(len(given), dtype=bool)
+    )
 
 
 def _column(batch: RecordBatch, name: str, of_picked: Callable[[Any], Any], rows: Sequence[dict[str, Any]]) -> pa.Array:
@@ -163,9 +236,12 @@ def _column(batch: RecordBatch, name: str, of_picked: Callable[[Any], Any], rows
 def _words(given: pa.DictionaryArray, word: Callable[[str], str]) -> pa.DictionaryArray:
     """A column of few different words from another such column."""
     said = [word(text) for text in given.dictionary.to_pylist()]
-    few = list(dict.fromkeys(said))             # each once, or Parquet does not take them as they are
+    few = list(dict.fromkeys(said))  # each once, or Parquet does not take them as they are
     places = np.array([few.index(text) for text in said], dtype=np.int32)
-    return pa.DictionaryArray.from_arrays(given.indices if len(few) == len(said) else pa.array(places[given.indices.to_numpy()]), pa.array(few, pa.string()))
+    return pa.DictionaryArray.from_arrays(
+        given.indices if len(few) == len(said) else pa.array(places[given.indices.to_numpy()]),
+        pa.array(few, pa.string()),
+    )
 
 
 def _strings(texts: Sequence[str | None]) -> pa.Array:
@@ -173,7 +249,9 @@ def _strings(texts: Sequence[str | None]) -> pa.Array:
     try:
         return pa.array(texts, pa.string())
     except UnicodeEncodeError:
-        return pa.array([None if t is None else t.encode(errors="backslashreplace").decode() for t in texts], pa.string())
+        return pa.array(
+            [None if t is None else t.encode(errors="backslashreplace").decode() for t in texts], pa.string()
+        )
 
 
 def _moments(micros: Numbers) -> pa.Array:
@@ -181,7 +259,9 @@ def _moments(micros: Numbers) -> pa.Array:
 
 
 def _same(number: int, rows: int) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, dtype=np.int32)), pa.array([str(number)], pa.string()))
+    return pa.DictionaryArray.from_arrays(
+        pa.array(np.zeros(rows, dtype=np.int32)), pa.array([str(number)], pa.string())
+    )
 
 
 def _operation(kind: Kind, change: str) -> str:
@@ -192,7 +272,9 @@ def _operation(kind: Kind, change: str) -> str:
     return OPERATIONS[kind]
 
 
-def _payload_column(info: RunInfo, batch: RecordBatch, rows: Sequence[dict[str, Any]], picked: np.ndarray[Any, Any]) -> pa.Array | pa.ChunkedArray:
+def _payload_column(
+    info: RunInfo, batch: RecordBatch, rows: Sequence[dict[str, Any]], picked: np.ndarray[Any, Any]
+) -> pa.Array | pa.ChunkedArray:
     """The payloads of the picked rows, which `rows` are."""
     if batch.source is not None and not info.masks:
         source = batch.source if len(picked) == batch.source.num_rows else batch.source.take(pa.array(picked))
@@ -249,7 +331,7 @@ def _previous(info: RunInfo, batch: RecordBatch, records: np.ndarray[Any, Any]) 
         done = end - 1
         old = [j for j in range(first, end) if not records[j]]
         new = [j for j in range(first, end) if records[j]]
-        if len(old) == 1 and len(new) > 1:      # scd2: the closed version stands against its own old image
+        if len(old) == 1 and len(new) > 1:  # scd2: the closed version stands against its own old image
             new = [j for j in new if batch.rows[j][_CHANGE] == "update_postimage"]
         if len(old) == len(new) == 1:
             pairs.append((new[0], old[0]))
@@ -279,16 +361,33 @@ def invalid_table(info: RunInfo, part: pa.Table, rows: Sequence[dict[str, Any]],
     status = part.column("__ondatra_status").to_pylist()
     keys = part.column("__ondatra_key").to_pylist()
     names = ", ".join(info.model.key)
-    said = {"NULL": f"NULL in the key: {names} must not be null", "DUPLICATE": f"the key {names} stands more than once in the source"}
+    said = {
+        "NULL": f"NULL in the key: {names} must not be null",
+        "DUPLICATE": f"the key {names} stands more than once in the source",
+    }
     ids = _identifiers(info, rows, keys)
     none = [pa.nulls(n, f.type) for f in (SCHEMA.field("row_id"), SCHEMA.field("change_type"))]
     moments = pa.repeat(pa.scalar(moment, MOMENT), n)
     operations = {"append": "append", "scd2": "append"}
-    return pa.table([
-        pa.array(ids, pa.string()), pa.array(_payloads(info, rows), pa.string()), pa.repeat(operations.get(info.kind, OPERATIONS[info.kind]), n),
-        pa.array(status, pa.string()), pa.array([said.get(s, "") for s in status], pa.string()), moments, moments,
-        _same(info.sync_id, n), _same(info.run_id, n), *none, pa.repeat("invalid", n),
-        pa.nulls(n, pa.int32()), pa.nulls(n, pa.int32()), pa.nulls(n, pa.string())], names=SCHEMA.names)
+    return pa.table(
+        [
+            pa.array(ids, pa.string()),
+            pa.array(_payloads(info, rows), pa.string()),
+            pa.repeat(operations.get(info.kind, OPERATIONS[info.kind]), n),
+            pa.array(status, pa.string()),
+            pa.array([said.get(s, "") for s in status], pa.string()),
+            moments,
+            moments,
+            _same(info.sync_id, n),
+            _same(info.run_id, n),
+            *none,
+            pa.repeat("invalid", n),
+            pa.nulls(n, pa.int32()),
+            pa.nulls(n, pa.int32()),
+            pa.nulls(n, pa.string()),
+        ],
+        names=SCHEMA.names,
+    )
 
 
 def planned_table(info: RunInfo, rows: Sequence[dict[str, Any]], chunk: pa.Table) -> pa.Table:
@@ -299,8 +398,11 @@ def planned_table(info: RunInfo, rows: Sequence[dict[str, Any]], chunk: pa.Table
     batch = RecordBatch(rows, records, keys, ["ok"] * n, [0] * n, [0] * n, [0] * n, [0] * n, "", 0)
     table = record_table(info, batch)
     for name, filled in (("status", "planned"), ("outcome", "planned")):
-        table = table.set_column(table.schema.get_field_index(name), SCHEMA.field(name), pa.repeat(filled, table.num_rows))
+        table = table.set_column(
+            table.schema.get_field_index(name), SCHEMA.field(name), pa.repeat(filled, table.num_rows)
+        )
     for name in ("batch_started_at", "batch_ended_at", "attempt", "batch_number"):
-        table = table.set_column(table.schema.get_field_index(name), SCHEMA.field(name), pa.nulls(table.num_rows, SCHEMA.field(name).type))
+        table = table.set_column(
+            table.schema.get_field_index(name), SCHEMA.field(name), pa.nulls(table.num_rows, SCHEMA.field(name).type)
+        )
     return table
-

@@ -1,8 +1,10 @@
-"""All records of all runs as one Delta table for BI tools: the record columns, and the ids that the fact tables are joined by.
+"""All records of all runs as one Delta table for BI tools: the record columns, and the ids that the fact tables are
+joined by.
 
 A batch of record files is one commit under a number that only grows. Delta takes a number once, so a batch that is
 written again after a crash leaves no row twice.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +30,11 @@ COLUMNS = (*((f.name, _TYPES[str(f.type)]) for f in SCHEMA), *((name, "BIGINT") 
 FILE_ROWS = 1_000_000
 APP = "ondatra.sync_log"
 #: What old readers do not know is off.
-PROPERTIES = {"delta.enableDeletionVectors": "false", "delta.checkpointInterval": "20", "delta.logRetentionDuration": "interval 30 days"}
+PROPERTIES = {
+    "delta.enableDeletionVectors": "false",
+    "delta.checkpointInterval": "20",
+    "delta.logRetentionDuration": "interval 30 days",
+}
 
 
 @dataclass(frozen=True)
@@ -42,10 +48,14 @@ class LogFile:
     ids: tuple[int | None, int | None, int | None]
 
 
-def append(spark: SparkSession, url: str, files: Sequence[LogFile], number: int, *, cluster: bool | None = None) -> None:
-    """Adds the records of these files as batch `number`; does nothing if that was committed before. Raises whatever Spark raises.
+def append(
+    spark: SparkSession, url: str, files: Sequence[LogFile], number: int, *, cluster: bool | None = None
+) -> None:
+    """Adds the records of these files as batch `number`; does nothing if that was committed before. Raises whatever
+    Spark raises.
 
-    On a `cluster` files in a bucket are read there by its executors; where Spark is this machine, from the copies that it keeps anyway.
+    On a `cluster` files in a bucket are read there by its executors; where Spark is this machine, from the copies that
+    it keeps anyway.
     """
     table = LakeTable(url)
     if not table.exists(spark):
@@ -53,7 +63,11 @@ def append(spark: SparkSession, url: str, files: Sequence[LogFile], number: int,
     rows = sum(f.rows for f in files)
     places = _places(spark, files, not spark.sparkContext.master.startswith("local") if cluster is None else cluster)
     frame = _records(spark, files, places).coalesce(max(1, -(-rows // FILE_ROWS)))
-    options: Mapping[str, Any] = {"txnAppId": APP, "txnVersion": number, "userMetadata": f"record files of batch {number}: {len(files)}"}
+    options: Mapping[str, Any] = {
+        "txnAppId": APP,
+        "txnVersion": number,
+        "userMetadata": f"record files of batch {number}: {len(files)}",
+    }
     frame.write.format("delta").mode("append").options(**options).save(table.path)
 
 
@@ -67,11 +81,17 @@ def _records(spark: SparkSession, files: Sequence[LogFile], places: Sequence[str
     """The files' rows with the ids of their runs."""
     from pyspark.sql import functions as F
 
-    schema = ", ".join(f"{quoted(name)} {kind}" for name, kind in COLUMNS[:len(SCHEMA.names)])
+    schema = ", ".join(f"{quoted(name)} {kind}" for name, kind in COLUMNS[: len(SCHEMA.names)])
     frame = spark.read.schema(schema).parquet(*places)
     runs = {str(f.run_id): f.ids for f in files}
-    ids = spark.createDataFrame(pa.table({"sync_run_id": list(runs), **{
-        name: pa.array([told[at] for told in runs.values()], pa.int64()) for at, name in enumerate(IDS)}}))
+    ids = spark.createDataFrame(
+        pa.table(
+            {
+                "sync_run_id": list(runs),
+                **{name: pa.array([told[at] for told in runs.values()], pa.int64()) for at, name in enumerate(IDS)},
+            }
+        )
+    )
     return frame.join(F.broadcast(ids), "sync_run_id", "left").select(*(F.col(quoted(name)) for name, _ in COLUMNS))
 
 
@@ -100,7 +120,8 @@ def _settings_of(store: Store) -> dict[str, str]:
 
 
 def damaged(files: Iterable[LogFile]) -> dict[str, str]:
-    """Which of the files are not whole, and why; reads every one to its end, so it is only asked when a batch failed."""
+    """Which of the files are not whole, and why; reads every one to its end, so it is only asked when a batch
+    failed."""
     found = {}
     for file in files:
         try:
@@ -108,7 +129,9 @@ def damaged(files: Iterable[LogFile]) -> dict[str, str]:
                 missing = set(SCHEMA.names[:1]) - set(source.schema_arrow.names)
                 rows = sum(batch.num_rows for batch in source.iter_batches()) if not missing else 0
             if missing or rows != file.rows:
-                found[file.path] = "it has no column `identifier`" if missing else f"it has {rows:,} rows, not {file.rows:,}"
+                found[file.path] = (
+                    "it has no column `identifier`" if missing else f"it has {rows:,} rows, not {file.rows:,}"
+                )
         except (pa.ArrowException, OSError, StoreError) as error:
             found[file.path] = str(error).splitlines()[0][:300]
     return found
@@ -117,4 +140,3 @@ def damaged(files: Iterable[LogFile]) -> dict[str, str]:
 def count(spark: SparkSession, url: str) -> int:
     """The rows of the table."""
     return int(LakeTable(url).read(spark).count())
-

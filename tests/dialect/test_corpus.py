@@ -1,4 +1,6 @@
-"""Every query of queries.jsonl and more.jsonl gives DuckDB's answer on Spark or is refused; none is answered differently."""
+"""Every query of queries.jsonl and more.jsonl gives DuckDB's answer on Spark or is refused; none is answered
+differently."""
+
 from __future__ import annotations
 
 import json
@@ -21,6 +23,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
     from runtime.lake.spark import session
+
     before = os.environ.get("TZ")
     os.environ["TZ"] = "UTC"
     time.tzset()
@@ -51,7 +54,9 @@ def verdict(spark: Any, known: Any, query: dict[str, Any]) -> str:
     if "error" in expected:
         return f"DuckDB fails with {expected['error'][:100]}, Spark gives {rows[:2]}"
     found, wanted = compare.form(rows, kinds, ordered), compare.form(expected["rows"], expected["types"], ordered)
-    if (names, found) == (expected["columns"], wanted) and [compare.unquoted(k) for k in kinds] == [compare.unquoted(k) for k in expected["types"]]:
+    if (names, found) == (expected["columns"], wanted) and [compare.unquoted(k) for k in kinds] == [
+        compare.unquoted(k) for k in expected["types"]
+    ]:
         return "right"
     return f"{names} {kinds} {found[:3]}\n   DuckDB: {expected['columns']} {expected['types']} {wanted[:3]}"
 
@@ -62,11 +67,14 @@ def test_every_query_gives_duckdbs_answer_or_is_refused(spark: Any, tmp_path: Pa
     known = compare.tables(con)
     compare.views(spark, con, tmp_path)
     with effort.fit(spark, 0):
-        if name == "more.jsonl":                # as a build of much runs it: compiled
+        if name == "more.jsonl":  # as a build of much runs it: compiled
             effort.change(spark, {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"})
         verdicts = {q["id"]: verdict(spark, known, q) for q in asked(con, name)}
     different = {i: v for i, v in verdicts.items() if v not in ("right", "refused")}
     refused = sorted(i for i, v in verdicts.items() if v == "refused")
-    print(f"{name}: {sum(v == 'right' for v in verdicts.values())} right, {len(refused)} refused {refused}, {len(different)} different")
+    print(
+        f"{name}: {sum(v == 'right' for v in verdicts.values())} right, {len(refused)} refused {refused}, "
+        f"{len(different)} different"
+    )
     assert not different, "\n".join(f"{i}: {v}" for i, v in different.items())
     assert len(refused) <= MOST_REFUSED * len(verdicts), refused

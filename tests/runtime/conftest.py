@@ -1,4 +1,5 @@
 """What the tests of push functions begin with."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -24,7 +25,8 @@ def bench(tmp_path: Path, server: WebServer) -> Bench:
 
 @pytest.fixture(params=["asleep", "awake"])
 def waiting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ways in which the client waits for an answer; the second one is otherwise for destinations that are proved to be near."""
+    """Both ways in which the client waits for an answer; the second one is otherwise for destinations that are proved
+    to be near."""
     if request.param == "awake":
         monkeypatch.setattr(client, "NEAR_AFTER", 0)
         monkeypatch.setattr(client, "NEAR", 0.01)

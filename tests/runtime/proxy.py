@@ -1,4 +1,6 @@
-"""A TCP proxy before a real server: goes down, cuts requests in the middle, or swallows answers, when a test says so."""
+"""A TCP proxy before a real server: goes down, cuts requests in the middle, or swallows answers, when a test says
+so."""
+
 from __future__ import annotations
 
 import socket
@@ -9,8 +11,8 @@ from urllib.parse import urlsplit
 
 
 class Proxy:
-    """`down` closes each connection at once; `cut` so many connections after `bytes` of a request; `deaf` swallows so many answers; requests wait while
-    `through` is not set."""
+    """`down` closes each connection at once; `cut` so many connections after `bytes` of a request; `deaf` swallows so
+    many answers; requests wait while `through` is not set."""
 
     def __init__(self, target: str) -> None:
         parts = urlsplit(target)

@@ -1,4 +1,5 @@
 """One push function in a folder, called with a few rows: what the tests of the push layer share."""
+
 from __future__ import annotations
 
 import threading
@@ -38,29 +39,38 @@ class Bench:
 
     def lib(self, text: str, name: str = "crm", **api: Any) -> None:
         """The API dict on line 1, then the text."""
-        (self.folder / f"lib/{name}.star").write_text(f"API = {({'base_url': self.base_url} | api)!r}\n{text}")
+        (self.folder / f"lib/{name}.star").write_text(f"API = { ({'base_url': self.base_url} | api)!r}\n{text}")
 
     def load(self) -> PushFunction:
         return load_push(self.folder, "crm", secrets=Secrets(self.secrets, "the environment"))
 
     def check(self, *args: str, kind: str = "merge") -> list[Problem]:
-        return check_push(self.folder, "crm", kind=kind, sink_args=args, secrets=Secrets(self.secrets, "the environment"))
+        return check_push(
+            self.folder, "crm", kind=kind, sink_args=args, secrets=Secrets(self.secrets, "the environment")
+        )
 
     def messages(self, *args: str) -> str:
         return "\n".join(p.message for p in self.check(*args))
 
     @property
     def context(self) -> CallContext:
-        return CallContext(secrets=Secrets(self.secrets, "the environment"), limiter=self.limiter, cancelled=lambda: self.cancelled())
+        return CallContext(
+            secrets=Secrets(self.secrets, "the environment"), limiter=self.limiter, cancelled=lambda: self.cancelled()
+        )
 
-    def push(self, text: str, rows: Sequence[Mapping[str, Any]] = ROWS, *, call: Mapping[str, Any] | None = None, **api: Any) -> CallResult:
+    def push(
+        self, text: str, rows: Sequence[Mapping[str, Any]] = ROWS, *, call: Mapping[str, Any] | None = None, **api: Any
+    ) -> CallResult:
         self.lib(text, **api)
         return self.load().push(PushCall([dict(r) for r in rows], **dict(call or {})), self.context)
 
     def see(self, *lines: str, rows: Sequence[Mapping[str, Any]] = ROWS, **api: Any) -> list[Any]:
         """Runs the lines in push(), which call show(value); the values as Python gets them back."""
         body = "\n".join("    " + line for line in "\n".join(lines).splitlines())
-        text = f"def push(rows):\n    shown = []\n    show = shown.append\n{body}\n    return {{\"shown\": shown}}\n\ndef poll(job_ref):\n    return None\n"
+        text = (
+            f'def push(rows):\n    shown = []\n    show = shown.append\n{body}\n    return {{"shown": '
+            f"shown}}\n\ndef poll(job_ref):\n    return None\n"
+        )
         result = self.push(text, rows, **{"push": {"batch_mode": "async"}, **api})
         assert result.job_ref is not None, result.outcomes[0]
         return list(result.job_ref["shown"])

@@ -1,4 +1,5 @@
 """A real S3 server for tests: SeaweedFS from its Python package, on free ports, in a fresh folder."""
+
 from __future__ import annotations
 
 import base64
@@ -22,17 +23,34 @@ ROLE = "arn:aws:iam::123456789012:role/records"
 
 
 def _policy(action: list[str], resource: list[str], **more: object) -> dict[str, object]:
-    return {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": action, **({"Resource": resource} if resource else {}), **more}]}
+    return {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Action": action, **({"Resource": resource} if resource else {}), **more}],
+    }
 
 
 #: The server's own STS; it knows no external ids.
 IAM = {
-    "sts": {"tokenDuration": "1h", "maxSessionLength": "12h", "issuer": "seaweedfs-sts", "signingKey": base64.b64encode(b"k" * 32).decode()},
+    "sts": {
+        "tokenDuration": "1h",
+        "maxSessionLength": "12h",
+        "issuer": "seaweedfs-sts",
+        "signingKey": base64.b64encode(b"k" * 32).decode(),
+    },
     "policy": {"defaultEffect": "Deny", "storeType": "memory"},
-    "policies": [{"name": "Assume", "document": _policy(["sts:AssumeRole", "s3:*"], ["*"])},
-                 {"name": "Records", "document": _policy(["s3:*"], ["arn:aws:s3:::role-*", "arn:aws:s3:::role-*/*"])}],
-    "roles": [{"roleName": "records", "roleArn": ROLE, "attachedPolicies": ["Records"],
-               "trustPolicy": _policy(["sts:AssumeRole"], [], Principal={"AWS": "*"})}]}
+    "policies": [
+        {"name": "Assume", "document": _policy(["sts:AssumeRole", "s3:*"], ["*"])},
+        {"name": "Records", "document": _policy(["s3:*"], ["arn:aws:s3:::role-*", "arn:aws:s3:::role-*/*"])},
+    ],
+    "roles": [
+        {
+            "roleName": "records",
+            "roleArn": ROLE,
+            "attachedPolicies": ["Records"],
+            "trustPolicy": _policy(["sts:AssumeRole"], [], Principal={"AWS": "*"}),
+        }
+    ],
+}
 
 
 @dataclass(frozen=True)
@@ -42,8 +60,13 @@ class S3Server:
     @property
     def env(self) -> dict[str, str]:
         """The standard AWS variables that reach it."""
-        return {"AWS_ENDPOINT_URL_S3": self.endpoint, "AWS_ACCESS_KEY_ID": "devkey", "AWS_SECRET_ACCESS_KEY": "devsecret123", "AWS_REGION": "us-east-1",
-                "AWS_EC2_METADATA_DISABLED": "true"}
+        return {
+            "AWS_ENDPOINT_URL_S3": self.endpoint,
+            "AWS_ACCESS_KEY_ID": "devkey",
+            "AWS_SECRET_ACCESS_KEY": "devsecret123",
+            "AWS_REGION": "us-east-1",
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
 
 
 def weed() -> Path:
@@ -56,7 +79,8 @@ def weed() -> Path:
 
 
 def _free_ports() -> int:
-    """A base port b such that b to b+3 and b+11 to b+14 are free: a taken one ends the server. Test processes that look at the same time look apart."""
+    """A base port b such that b to b+3 and b+11 to b+14 are free: a taken one ends the server. Test processes that look
+    at the same time look apart."""
     process = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     for base in range(20_000 + process % 3 * 4_000 + os.getpid() % 3_000, 32_000, 17):
         try:
@@ -73,26 +97,67 @@ def _free_ports() -> int:
 def running(folder: Path) -> Iterator[S3Server]:
     b = _free_ports()
     config = folder / "s3.json"
-    config.write_text(json.dumps({"identities": [
-        {"name": "dev", "credentials": [{"accessKey": "devkey", "secretKey": "devsecret123"}], "policyNames": ["Assume"],
-         "actions": ["Admin", "Read", "Write", "List", "Tagging"]},
-        {"name": "ro", "credentials": [{"accessKey": "rokey", "secretKey": "rosecret123"}], "actions": [f"Read:{BUCKET}", f"List:{BUCKET}"]}]}))
+    config.write_text(
+        json.dumps(
+            {
+                "identities": [
+                    {
+                        "name": "dev",
+                        "credentials": [{"accessKey": "devkey", "secretKey": "devsecret123"}],
+                        "policyNames": ["Assume"],
+                        "actions": ["Admin", "Read", "Write", "List", "Tagging"],
+                    },
+                    {
+                        "name": "ro",
+                        "credentials": [{"accessKey": "rokey", "secretKey": "rosecret123"}],
+                        "actions": [f"Read:{BUCKET}", f"List:{BUCKET}"],
+                    },
+                ]
+            }
+        )
+    )
     (folder / "iam.json").write_text(json.dumps(IAM))
     (folder / "data").mkdir()
     log = (folder / "weed.log").open("wb")
-    process = subprocess.Popen([
-        str(weed()), "server", f"-dir={folder / 'data'}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-master.telemetry=false",
-        f"-master.port={b + 1}", f"-master.port.grpc={b + 11}", f"-volume.port={b + 2}", f"-volume.port.grpc={b + 12}",
-        f"-filer.port={b + 3}", f"-filer.port.grpc={b + 13}", f"-s3.port={b}", f"-s3.port.grpc={b + 14}", "-s3.port.iceberg=0", "-s3.port.lance=0",
-        "-s3.autoCreateBucket=false", "-master.volumeSizeLimitMB=128", "-volume.max=100", "-volume.preStopSeconds=0", "-master.volumePreallocate=false",
-        "-filer", "-s3", f"-s3.config={config}", f"-s3.iam.config={folder / 'iam.json'}"], stdout=log, stderr=log, start_new_session=True)
+    process = subprocess.Popen(
+        [
+            str(weed()),
+            "server",
+            f"-dir={folder / 'data'}",
+            "-ip=127.0.0.1",
+            "-ip.bind=127.0.0.1",
+            "-master.telemetry=false",
+            f"-master.port={b + 1}",
+            f"-master.port.grpc={b + 11}",
+            f"-volume.port={b + 2}",
+            f"-volume.port.grpc={b + 12}",
+            f"-filer.port={b + 3}",
+            f"-filer.port.grpc={b + 13}",
+            f"-s3.port={b}",
+            f"-s3.port.grpc={b + 14}",
+            "-s3.port.iceberg=0",
+            "-s3.port.lance=0",
+            "-s3.autoCreateBucket=false",
+            "-master.volumeSizeLimitMB=128",
+            "-volume.max=100",
+            "-volume.preStopSeconds=0",
+            "-master.volumePreallocate=false",
+            "-filer",
+            "-s3",
+            f"-s3.config={config}",
+            f"-s3.iam.config={folder / 'iam.json'}",
+        ],
+        stdout=log,
+        stderr=log,
+        start_new_session=True,
+    )
     try:
         _wait(f"http://127.0.0.1:{b}/", process)
         server = S3Server(f"http://127.0.0.1:{b}")
         make_bucket(server, BUCKET)
         yield server
     finally:
-        os.killpg(process.pid, signal.SIGKILL)      # SIGTERM takes it some 20 s
+        os.killpg(process.pid, signal.SIGKILL)  # SIGTERM takes it some 20 s
         process.wait()
         log.close()
 
@@ -103,7 +168,7 @@ def _wait(url: str, process: subprocess.Popen[bytes]) -> None:
         try:
             urllib.request.urlopen(url, timeout=2)
         except urllib.error.HTTPError as answer:
-            if answer.code == 403:                  # up: it asks who we are
+            if answer.code == 403:  # up: it asks who we are
                 return
         except OSError:
             pass
@@ -115,5 +180,11 @@ def make_bucket(server: S3Server, name: str) -> None:
     import boto3
     from botocore.config import Config
 
-    boto3.client("s3", endpoint_url=server.endpoint, aws_access_key_id="devkey", aws_secret_access_key="devsecret123", region_name="us-east-1",
-                 config=Config(s3={"addressing_style": "path"})).create_bucket(Bucket=name)
+    boto3.client(
+        "s3",
+        endpoint_url=server.endpoint,
+        aws_access_key_id="devkey",
+        aws_secret_access_key="devsecret123",
+        region_name="us-east-1",
+        config=Config(s3={"addressing_style": "path"}),
+    ).create_bucket(Bucket=name)

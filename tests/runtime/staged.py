@@ -1,4 +1,5 @@
 """What the tests of changes and staging share: small Delta tables, written commit by commit, and chunks as lists."""
+
 from __future__ import annotations
 
 import os
@@ -20,16 +21,25 @@ HASHED = [("__ondatra_h1", "BIGINT"), ("__ondatra_h2", "BIGINT")]
 COLUMNS = {
     "merge": [("id", "STRING"), ("n", "STRING"), *HASHED, ("__ondatra_key", "STRING")],
     "tracked": [("id", "STRING"), ("n", "STRING"), *HASHED, ("__ondatra_key", "STRING"), ("_content_hash", "STRING")],
-    "scd2": [("id", "STRING"), ("n", "STRING"), ("valid_from_snapshot", "BIGINT"), ("valid_to_snapshot", "BIGINT"), ("is_current", "BOOLEAN"),
-             *HASHED, ("__ondatra_key", "STRING")],
+    "scd2": [
+        ("id", "STRING"),
+        ("n", "STRING"),
+        ("valid_from_snapshot", "BIGINT"),
+        ("valid_to_snapshot", "BIGINT"),
+        ("is_current", "BOOLEAN"),
+        *HASHED,
+        ("__ondatra_key", "STRING"),
+    ],
 }
-#: What a table was just after it was made, and after its first rows: copied for the next one that begins in the same way.
+#: What a table was just after it was made, and after its first rows: copied for the next one that begins in the same
+#: way.
 _made: dict[tuple[Any, ...], str] = {}
 PLAIN = [("id", "STRING"), ("n", "STRING"), *HASHED]
 
 
 class Lake:
-    """One model's table. Each method is one commit; Spark's settings are those with which the product does so little."""
+    """One model's table. Each method is one commit; Spark's settings are those with which the product does so
+    little."""
 
     def __init__(self, spark: Any, folder: Path, kind: str) -> None:
         self.spark, self.kind, self.folder = spark, kind, folder
@@ -55,8 +65,11 @@ class Lake:
 
     def _new(self, rows: Sequence[tuple[str, str]]) -> None:
         said = ", ".join(f"('{id}', '{n}')" for id, n in rows or [("", "")])
-        self.spark.sql(f"SELECT id, n, xxhash64(id, n) AS __ondatra_h1, CAST(hash(id, n) AS BIGINT) AS __ondatra_h2, id AS __ondatra_key "
-                       f"FROM VALUES {said} AS t(id, n) WHERE id <> ''").createOrReplaceTempView("new_rows")
+        self.spark.sql(
+            f"SELECT id, n, xxhash64(id, n) AS __ondatra_h1, CAST(hash(id, n) AS BIGINT) AS __ondatra_h2, id AS "
+            f"__ondatra_key "
+            f"FROM VALUES {said} AS t(id, n) WHERE id <> ''"
+        ).createOrReplaceTempView("new_rows")
 
     def insert(self, *rows: tuple[str, str]) -> None:
         self._new(rows)
@@ -71,10 +84,14 @@ class Lake:
 
     def insert_view(self) -> None:
         """Appends the view new_rows."""
-        extra = {"tracked": ", concat_ws('|', sort_array(collect_list(n) OVER (PARTITION BY id)))",
-                 "scd2": f", {self.version + 1}, NULL, true"}.get(self.kind, "")
+        extra = {
+            "tracked": ", concat_ws('|', sort_array(collect_list(n) OVER (PARTITION BY id)))",
+            "scd2": f", {self.version + 1}, NULL, true",
+        }.get(self.kind, "")
         key = ", __ondatra_key" if self.kind in COLUMNS else ""
-        more = {"tracked": ", _content_hash", "scd2": ", valid_from_snapshot, valid_to_snapshot, is_current"}.get(self.kind, "")
+        more = {"tracked": ", _content_hash", "scd2": ", valid_from_snapshot, valid_to_snapshot, is_current"}.get(
+            self.kind, ""
+        )
         names = f"id, n, __ondatra_h1, __ondatra_h2{key}"
         self._sql(f"INSERT INTO {self.table.sql} ({names}{more}) SELECT {names}{extra} FROM new_rows ORDER BY id, n")
 
@@ -86,7 +103,8 @@ class Lake:
         if self.kind == "merge":
             self._sql(f"""
                 MERGE INTO {self.table.sql} t USING (SELECT *, false AS gone FROM new_rows UNION ALL
-                    SELECT id, n, __ondatra_h1, __ondatra_h2, __ondatra_key, true FROM {self.table.sql} WHERE id IN ({vanished})) s
+                    SELECT id, n, __ondatra_h1, __ondatra_h2, __ondatra_key, true
+                        FROM {self.table.sql} WHERE id IN ({vanished})) s
                 ON t.__ondatra_key = s.__ondatra_key WHEN MATCHED AND s.gone THEN DELETE
                 WHEN MATCHED THEN UPDATE SET n = s.n, __ondatra_h1 = s.__ondatra_h1, __ondatra_h2 = s.__ondatra_h2
                 WHEN NOT MATCHED THEN INSERT (id, n, __ondatra_h1, __ondatra_h2, __ondatra_key)
@@ -95,15 +113,20 @@ class Lake:
             now = self.version + 1
             self._sql(f"""
                 MERGE INTO {self.table.sql} t USING (SELECT *, CAST(NULL AS BIGINT) AS rid FROM new_rows UNION ALL
-                    SELECT id, n, __ondatra_h1, __ondatra_h2, __ondatra_key, __ondatra_rowid FROM {self.table.sql} WHERE is_current AND id IN ({keys})) s
+                    SELECT id, n, __ondatra_h1, __ondatra_h2, __ondatra_key, __ondatra_rowid
+                        FROM {self.table.sql} WHERE is_current AND id IN ({keys})) s
                 ON t.__ondatra_rowid = s.rid WHEN MATCHED THEN UPDATE SET is_current = false, valid_to_snapshot = {now}
-                WHEN NOT MATCHED THEN INSERT (id, n, __ondatra_h1, __ondatra_h2, __ondatra_key, valid_from_snapshot, valid_to_snapshot, is_current)
+                WHEN NOT MATCHED THEN INSERT (id, n, __ondatra_h1, __ondatra_h2, __ondatra_key,
+                        valid_from_snapshot, valid_to_snapshot, is_current)
                 VALUES (s.id, s.n, s.__ondatra_h1, s.__ondatra_h2, s.__ondatra_key, {now}, NULL, true)""")
         else:
             self._sql(f"""
                 MERGE INTO {self.table.sql} t USING (
-                    SELECT *, concat_ws('|', sort_array(collect_list(n) OVER (PARTITION BY id))) AS h, CAST(NULL AS BIGINT) AS rid FROM new_rows UNION ALL
-                    SELECT id, n, __ondatra_h1, __ondatra_h2, __ondatra_key, '', __ondatra_rowid FROM {self.table.sql} WHERE id IN ({keys})) s
+                    SELECT *, concat_ws('|', sort_array(collect_list(n) OVER (PARTITION BY id))) AS h,
+                        CAST(NULL AS BIGINT) AS rid
+                        FROM new_rows UNION ALL
+                    SELECT id, n, __ondatra_h1, __ondatra_h2, __ondatra_key, '', __ondatra_rowid
+                        FROM {self.table.sql} WHERE id IN ({keys})) s
                 ON t.__ondatra_rowid = s.rid WHEN MATCHED THEN DELETE
                 WHEN NOT MATCHED THEN INSERT (id, n, __ondatra_h1, __ondatra_h2, __ondatra_key, _content_hash)
                 VALUES (s.id, s.n, s.__ondatra_h1, s.__ondatra_h2, s.__ondatra_key, s.h)""")
@@ -118,9 +141,20 @@ class Lake:
         self.runs += 1
         version = self.version
         with effort.fit(self.spark, 0):
-            return stage(self.spark, StageRequest(
-                self.model, self.table, mark, version, version - 1 if own_from is None else own_from, waiting,
-                (self.folder / f"run {self.runs}").as_uri(), columns=(Column("id", "VARCHAR", "STRING"), Column("n", "VARCHAR", "STRING")), **more))
+            return stage(
+                self.spark,
+                StageRequest(
+                    self.model,
+                    self.table,
+                    mark,
+                    version,
+                    version - 1 if own_from is None else own_from,
+                    waiting,
+                    (self.folder / f"run {self.runs}").as_uri(),
+                    columns=(Column("id", "VARCHAR", "STRING"), Column("n", "VARCHAR", "STRING")),
+                    **more,
+                ),
+            )
 
 
 def lines(staged: Staged, *, waits: bool = False) -> list[tuple[str, str, str]]:
@@ -135,4 +169,7 @@ def rows_of(url: str) -> list[tuple[str, str, str]]:
 
 def waiting(staged: Staged, state: int, first_id: int = 1) -> list[WaitingChunk]:
     """The chunks of a run as they wait when every row got this state."""
-    return [WaitingChunk(first_id + i, c.url, np.full(c.rows, states.BLOCKED if c.waits else state, dtype=np.uint8)) for i, c in enumerate(staged.chunks)]
+    return [
+        WaitingChunk(first_id + i, c.url, np.full(c.rows, states.BLOCKED if c.waits else state, dtype=np.uint8))
+        for i, c in enumerate(staged.chunks)
+    ]

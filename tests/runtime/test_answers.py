@@ -1,4 +1,5 @@
 """Answers on their way to the database."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -12,9 +13,14 @@ def entry(index: range | list[int], codes: str, messages: dict[int, str] | None 
 
 
 def test_a_blob_gives_back_what_was_packed() -> None:
-    entries = [entry(range(4, 8), "kkkk"), entry([1, 5, 9], "krk", {1: 'no "é"\n'}), entry(range(1), "u", {0: "cut off"})]
-    assert [(e.call, e.attempt, e.started, e.ended, list(e.index), e.codes, e.messages) for e in unpack(pack(entries))] == [
-        (e.call, e.attempt, e.started, e.ended, list(e.index), e.codes, e.messages) for e in entries]
+    entries = [
+        entry(range(4, 8), "kkkk"),
+        entry([1, 5, 9], "krk", {1: 'no "é"\n'}),
+        entry(range(1), "u", {0: "cut off"}),
+    ]
+    assert [
+        (e.call, e.attempt, e.started, e.ended, list(e.index), e.codes, e.messages) for e in unpack(pack(entries))
+    ] == [(e.call, e.attempt, e.started, e.ended, list(e.index), e.codes, e.messages) for e in entries]
 
 
 def test_a_call_that_went_well_takes_few_bytes() -> None:
@@ -22,7 +28,14 @@ def test_a_call_that_went_well_takes_few_bytes() -> None:
 
 
 def test_a_later_answer_wins_with_its_message() -> None:
-    answers = Answers(4, [entry(range(0, 3), "eek", {0: "busy", 1: "busy"}), entry([1], "w", {0: "cut"}, attempt=2), entry([0], "k", attempt=2)])
+    answers = Answers(
+        4,
+        [
+            entry(range(0, 3), "eek", {0: "busy", 1: "busy"}),
+            entry([1], "w", {0: "cut"}, attempt=2),
+            entry([0], "k", attempt=2),
+        ],
+    )
     assert ("".join(answers.codes), answers.messages, answers.attempt.tolist()) == ("kwk-", {1: "cut"}, [2, 2, 1, 0])
 
 

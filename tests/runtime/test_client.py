@@ -1,4 +1,5 @@
 """How the client waits: asleep, and awake for destinations that answer sooner than a processor wakes."""
+
 from __future__ import annotations
 
 import threading
@@ -20,7 +21,9 @@ def test_answers_of_a_near_destination_are_waited_for_awake(server: WebServer, m
     monkeypatch.setattr(client, "NEAR_AFTER", 5)
     pool, awake = PooledTransport(), []
     perform = client._Handle._perform_awake
-    monkeypatch.setattr(client._Handle, "_perform_awake", lambda self, until: awake.append(asked) or perform(self, until))
+    monkeypatch.setattr(
+        client._Handle, "_perform_awake", lambda self, until: awake.append(asked) or perform(self, until)
+    )
     for asked in range(13):
         if asked in (7, 10):
             server.reply = slowly(0.2 if asked == 7 else 0)
@@ -33,7 +36,9 @@ def test_who_is_not_alone_waits_asleep(server: WebServer, monkeypatch: pytest.Mo
     monkeypatch.setattr(client, "NEAR_AFTER", 0)
     pool, awake, out = PooledTransport(), [], threading.Event()
     perform = client._Handle._perform_awake
-    monkeypatch.setattr(client._Handle, "_perform_awake", lambda self, until: awake.append(asked) or perform(self, until))
+    monkeypatch.setattr(
+        client._Handle, "_perform_awake", lambda self, until: awake.append(asked) or perform(self, until)
+    )
 
     def reply(seen: Seen) -> Reply:
         if seen.path == "/slow":

@@ -1,4 +1,5 @@
 """ondatra.toml: each thing that is wrong, at its line; nothing that could be a secret is shown."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -11,8 +12,14 @@ from runtime.sources import connections
 
 SET = Secrets({"KEY": "k-123456", "PW": "p-123456"}, "the environment")
 JDBC = '[connections.shop]\ntype = "jdbc"\nurl = "jdbc:postgresql://db:5432/shop"\npassword = { env = "PW" }\n'
-CATALOG = '[connections.cat]\ntype = "catalog"\nclass = "a.Catalog"\noptions = { uri = "https://x", fast = true, token = { env = "PW" } }\n'
-S3 = '[connections.lake]\ntype = "s3"\nurl = "s3://bucket/prefix"\naccess_key = { env = "KEY" }\nsecret_key = { env = "PW" }\n'
+CATALOG = (
+    '[connections.cat]\ntype = "catalog"\nclass = "a.Catalog"\noptions = { uri = "https://x", fast = true, '
+    'token = { env = "PW" } }\n'
+)
+S3 = (
+    '[connections.lake]\ntype = "s3"\nurl = "s3://bucket/prefix"\naccess_key = { env = "KEY" }\nsecret_key = { env = '
+    '"PW" }\n'
+)
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +36,12 @@ def read(tmp_path: Path, text: str, known: Secrets = SET) -> tuple[connections.S
 def test_connections_hold_their_secrets_and_show_none(tmp_path: Path) -> None:
     settings, problems = read(tmp_path, 'dialect = "spark"\n' + JDBC + S3 + CATALOG)
     shop = settings.connections["shop"]
-    assert (problems, settings.dialect, sorted(settings.connections), shop.told["password"]) == ([], "spark", ["cat", "lake", "shop"], "p-123456")
+    assert (problems, settings.dialect, sorted(settings.connections), shop.told["password"]) == (
+        [],
+        "spark",
+        ["cat", "lake", "shop"],
+        "p-123456",
+    )
     assert settings.connections["cat"].told["options"] == {"uri": "https://x", "fast": True, "token": "p-123456"}
     assert settings.connections["cat"].scrub("p-123456 is wrong") == "*** is wrong"
     assert "123456" not in repr(settings) and shop.scrub("FATAL: p-123456 is wrong") == "FATAL: *** is wrong"
@@ -40,19 +52,37 @@ def test_a_secret_that_is_not_set_is_named(tmp_path: Path) -> None:
     assert (problems, settings.connections["shop"].missing) == ([], ("PW",))
 
 
-@pytest.mark.parametrize("text, line, words", [
-    ("colour = 1", 1, "'colour' is no key"), ('\ndialect = "mysql"', 2, "duckdb or spark; found 'mysql'"), ("\nconnections = 1", 2, "[connections.shop]"),
-    ('[connections.shop]\ntype = "ftp"', 2, "jdbc, s3 or catalog; found 'ftp'"), (JDBC + 'colour = "red"', 5, "'colour' is no key of type jdbc"),
-    (JDBC.replace("shop]", "delta]"), 1, "no word that SQL uses"), (JDBC.replace("shop]", "Shop]"), 1, "lower-case"),
-    (JDBC.replace('{ env = "PW" }', '"hunter2"'), 4, 'write password = { env = "NAME" }'), (JDBC.replace("env =", "file ="), 4, 'password: { env = "NAME" }'),
-    (JDBC.replace("db:5432", "app:hunter2@db"), 3, "without user, password or parameters"),
-    (JDBC.replace("/shop", "/shop?socketFactory=hunter2"), 3, "without user, password or parameters"),
-    (JDBC.replace("jdbc:postgresql://db:5432/shop", "jdbc:derby:hunter2;create=true"), 3, "databases: postgresql, mysql"),
-    (JDBC + "properties = { socketFactory = 'hunter2' }", 5, "socketFactory is not allowed"), (JDBC + "fetch_size = 0", 5, "positive number of rows"),
-    (S3.replace("s3://", "file://"), 3, "s3://bucket or"), (S3.replace("prefix", "../hunter2"), 3, "s3://bucket or"),
-    (CATALOG.replace("a.Catalog", "b.Other"), 3, "ONDATRA_CATALOG_CLASSES (a.Catalog); found 'b.Other'"), (CATALOG + "uri = 'x'", 5, "'uri' is no key"),
-    (CATALOG.replace('{ env = "PW" }', '"hunter2"'), 4, 'write token = { env = "NAME" }'), (CATALOG.replace("uri =", '"a b" ='), 4, "'a b' is no name"),
-    (S3.replace('access_key = { env = "KEY" }\n', ""), 1, "own credentials are not used"), (S3 + 'format = "xml"', 6, "parquet or delta; found 'xml'")])
+@pytest.mark.parametrize(
+    "text, line, words",
+    [
+        ("colour = 1", 1, "'colour' is no key"),
+        ('\ndialect = "mysql"', 2, "duckdb or spark; found 'mysql'"),
+        ("\nconnections = 1", 2, "[connections.shop]"),
+        ('[connections.shop]\ntype = "ftp"', 2, "jdbc, s3 or catalog; found 'ftp'"),
+        (JDBC + 'colour = "red"', 5, "'colour' is no key of type jdbc"),
+        (JDBC.replace("shop]", "delta]"), 1, "no word that SQL uses"),
+        (JDBC.replace("shop]", "Shop]"), 1, "lower-case"),
+        (JDBC.replace('{ env = "PW" }', '"hunter2"'), 4, 'write password = { env = "NAME" }'),
+        (JDBC.replace("env =", "file ="), 4, 'password: { env = "NAME" }'),
+        (JDBC.replace("db:5432", "app:hunter2@db"), 3, "without user, password or parameters"),
+        (JDBC.replace("/shop", "/shop?socketFactory=hunter2"), 3, "without user, password or parameters"),
+        (
+            JDBC.replace("jdbc:postgresql://db:5432/shop", "jdbc:derby:hunter2;create=true"),
+            3,
+            "databases: postgresql, mysql",
+        ),
+        (JDBC + "properties = { socketFactory = 'hunter2' }", 5, "socketFactory is not allowed"),
+        (JDBC + "fetch_size = 0", 5, "positive number of rows"),
+        (S3.replace("s3://", "file://"), 3, "s3://bucket or"),
+        (S3.replace("prefix", "../hunter2"), 3, "s3://bucket or"),
+        (CATALOG.replace("a.Catalog", "b.Other"), 3, "ONDATRA_CATALOG_CLASSES (a.Catalog); found 'b.Other'"),
+        (CATALOG + "uri = 'x'", 5, "'uri' is no key"),
+        (CATALOG.replace('{ env = "PW" }', '"hunter2"'), 4, 'write token = { env = "NAME" }'),
+        (CATALOG.replace("uri =", '"a b" ='), 4, "'a b' is no name"),
+        (S3.replace('access_key = { env = "KEY" }\n', ""), 1, "own credentials are not used"),
+        (S3 + 'format = "xml"', 6, "parquet or delta; found 'xml'"),
+    ],
+)
 def test_what_is_wrong_has_its_line_and_says_what_is_expected(tmp_path: Path, text: str, line: int, words: str) -> None:
     _, problems = read(tmp_path, text)
     assert len(problems) == 1 and problems[0][0] == line and words in problems[0][1] and "hunter2" not in problems[0][1]

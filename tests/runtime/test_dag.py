@@ -1,4 +1,5 @@
 """The order of models."""
+
 from __future__ import annotations
 
 from runtime.project import dag

@@ -1,4 +1,5 @@
 """Who closes a delivery, and when, whatever its files come to."""
+
 from __future__ import annotations
 
 import threading
@@ -35,7 +36,11 @@ def sealed(name: str, write: Callable[[Reserve], Any]) -> Any:
 def test_one_delivery_is_written_at_a_time_and_closed_in_the_thread_that_gave_it() -> None:
     outbox, gate, writers = Closes(), threading.Event(), []
     with Filing(outbox, lambda _: None) as filing:  # type: ignore[arg-type]
-        filing.add(sealed("a", lambda reserve: (writers.append(threading.current_thread()), gate.wait(10), reserve("updated"))[-1]))
+        filing.add(
+            sealed(
+                "a", lambda reserve: (writers.append(threading.current_thread()), gate.wait(10), reserve("updated"))[-1]
+            )
+        )
         filing.look()
         assert outbox.made == []
         threading.Timer(0.3, gate.set).start()
@@ -57,10 +62,10 @@ def test_what_cannot_be_closed_is_given_back_and_told_when_the_next_chunk_is_don
 
     outbox, back = Closes(lost=LeaseLost("taken over"), full=OSError("disk full")), []
     with pytest.raises(MemoryError, match="too large"), Filing(outbox, back.append) as filing:  # type: ignore[arg-type]
-        filing.add(sealed("lost", lambda reserve: 1))       # another process has it: nobody's error
+        filing.add(sealed("lost", lambda reserve: 1))  # another process has it: nobody's error
         filing.add(sealed("full", lambda reserve: 1))
         while not back:
-            filing.look()                                   # raises nothing: the next chunk is being pushed
+            filing.look()  # raises nothing: the next chunk is being pushed
         with pytest.raises(OSError, match="disk full"):
             filing.add(sealed("never", lambda reserve: 1))
         filing.add(sealed("broken", broken))

@@ -1,4 +1,5 @@
 """The history of one thing over runs: the same with an index, without one, and with half of one."""
+
 from __future__ import annotations
 
 import fcntl
@@ -15,8 +16,15 @@ from runtime.store.base import FolderStore
 @pytest.fixture
 def files(tmp_path):
     store = FolderStore(tmp_path / "store")
-    return [put(store, [record(i, "rejected", f"no {run}", run=run) if i == run % 5 else record(i, run=run) for i in range(5)], 0, run=run)
-            for run in range(1, 13)]
+    return [
+        put(
+            store,
+            [record(i, "rejected", f"no {run}", run=run) if i == run % 5 else record(i, run=run) for i in range(5)],
+            0,
+            run=run,
+        )
+        for run in range(1, 13)
+    ]
 
 
 @pytest.fixture
@@ -69,8 +77,12 @@ def test_expired_records_and_broken_files_leave_the_index_itself(files, index):
     index.refresh(files)
     (index.folder / "broken.parquet").write_bytes(b"not parquet")
     index.refresh(files[4:])
-    said = duckdb.execute("SELECT DISTINCT sync_run_id FROM read_parquet($p)", {"p": str(index.folder / "*.parquet")}).fetchall()
-    assert {int(run) for run, in said} == set(range(5, 13)) and index.covered() == {f"{n}/records_updated.0" for n in range(5, 13)}
+    said = duckdb.execute(
+        "SELECT DISTINCT sync_run_id FROM read_parquet($p)", {"p": str(index.folder / "*.parquet")}
+    ).fetchall()
+    assert {int(run) for (run,) in said} == set(range(5, 13)) and index.covered() == {
+        f"{n}/records_updated.0" for n in range(5, 13)
+    }
     index.refresh([])
     assert index._places() == []
 

@@ -1,4 +1,5 @@
 """The HTTP client of push functions, against a real server on this machine."""
+
 from __future__ import annotations
 
 import base64
@@ -28,46 +29,90 @@ def gaps(server: WebServer) -> list[float]:
 
 
 def test_answers_that_are_alike_but_for_a_little_are_told_apart(bench: Bench, server: WebServer) -> None:
-    said: list[Reply] = [(200, {}, b'{"a":1}'), (200, {}, b'{"a":1}'), (200, {}, b'{"a":2}'), (201, {}, b'{"a":2}'), (201, {"X-A": "b"}, b'{"a":2}'),
-                         (200, {}, b'[{"b":1,"a":2.0}]'), (200, {}, b"x" * 5_000), (200, {}, b"y" * 5_000), (200, {}, b"y" * 5_000), (200, {}, b'{"a":1}')]
+    said: list[Reply] = [
+        (200, {}, b'{"a":1}'),
+        (200, {}, b'{"a":1}'),
+        (200, {}, b'{"a":2}'),
+        (201, {}, b'{"a":2}'),
+        (201, {"X-A": "b"}, b'{"a":2}'),
+        (200, {}, b'[{"b":1,"a":2.0}]'),
+        (200, {}, b"x" * 5_000),
+        (200, {}, b"y" * 5_000),
+        (200, {}, b"y" * 5_000),
+        (200, {}, b'{"a":1}'),
+    ]
     replies = iter(said)
     server.reply = lambda _: next(replies)
-    found = bench.see(f"for _ in range({len(said)}):", '    r = http.get("/")', '    show([r.status_code, r.headers.get("x-a"), r.text])')
+    found = bench.see(
+        f"for _ in range({len(said)}):",
+        '    r = http.get("/")',
+        '    show([r.status_code, r.headers.get("x-a"), r.text])',
+    )
     assert found == [[status, headers.get("X-A"), body.decode()] for status, headers, body in said]
 
 
 # what is sent
 
+
 def test_each_verb_sends_json_with_its_label(bench: Bench, server: WebServer) -> None:
-    bench.see('for f in [http.post, http.put, http.patch, http.delete]:', '    f("/a", json={"n": 1})', 'http.get("/a")')
+    bench.see(
+        "for f in [http.post, http.put, http.patch, http.delete]:", '    f("/a", json={"n": 1})', 'http.get("/a")'
+    )
     assert [(s.method, s.body, s.headers.get("content-type")) for s in server.seen] == [
-        (m, b'{"n":1}', "application/json") for m in ("POST", "PUT", "PATCH", "DELETE")] + [("GET", b"", None)]
+        (m, b'{"n":1}', "application/json") for m in ("POST", "PUT", "PATCH", "DELETE")
+    ] + [("GET", b"", None)]
 
 
 def test_a_form_a_text_and_own_content_types_are_sent(bench: Bench, server: WebServer) -> None:
-    bench.see('http.post("/a", data={"q": "a b&é", "n": 2, "l": [1, 2], "x": None, "t": True})', 'http.post("/a", data="raw=1")',
-              'http.post("/a", body="é")', 'http.post("/a", body="<x/>", headers={"content-type": "text/xml"})')
+    bench.see(
+        'http.post("/a", data={"q": "a b&é", "n": 2, "l": [1, 2], "x": None, "t": True})',
+        'http.post("/a", data="raw=1")',
+        'http.post("/a", body="é")',
+        'http.post("/a", body="<x/>", headers={"content-type": "text/xml"})',
+    )
     assert [(s.body.decode(), s.headers["content-type"]) for s in server.seen] == [
-        ("q=a+b%26%C3%A9&n=2&l=1&l=2&t=true", "application/x-www-form-urlencoded"), ("raw=1", "application/x-www-form-urlencoded"),
-        ("é", "text/plain; charset=utf-8"), ("<x/>", "text/xml")]
+        ("q=a+b%26%C3%A9&n=2&l=1&l=2&t=true", "application/x-www-form-urlencoded"),
+        ("raw=1", "application/x-www-form-urlencoded"),
+        ("é", "text/plain; charset=utf-8"),
+        ("<x/>", "text/xml"),
+    ]
 
 
 def test_params_join_the_query_escaped(bench: Bench, server: WebServer) -> None:
-    bench.see('http.get("/a?x=1", params={"q": "a b&c", "n": 2, "l": ["u", "v"], "none": None})', 'http.get("/b", params={"k": True})')
-    assert [s.query for s in server.seen] == [[("x", "1"), ("q", "a b&c"), ("n", "2"), ("l", "u"), ("l", "v")], [("k", "true")]]
+    bench.see(
+        'http.get("/a?x=1", params={"q": "a b&c", "n": 2, "l": ["u", "v"], "none": None})',
+        'http.get("/b", params={"k": True})',
+    )
+    assert [s.query for s in server.seen] == [
+        [("x", "1"), ("q", "a b&c"), ("n", "2"), ("l", "u"), ("l", "v")],
+        [("k", "true")],
+    ]
 
 
 def test_headers_of_the_call_win_over_auth_and_auth_over_the_api(bench: Bench, server: WebServer) -> None:
     bench.secrets = {"K": "s3cr3t-value"}
-    bench.see('http.get("/a")', 'http.get("/b", headers={"authorization": "Token own", "x-version": "2"})',
-              auth={"env": "K"}, headers={"X-Version": "1", "X-App": "me", "Authorization": "none"})
+    bench.see(
+        'http.get("/a")',
+        'http.get("/b", headers={"authorization": "Token own", "x-version": "2"})',
+        auth={"env": "K"},
+        headers={"X-Version": "1", "X-App": "me", "Authorization": "none"},
+    )
     assert [(s.headers["authorization"], s.headers["x-version"], s.headers["x-app"]) for s in server.seen] == [
-        ("Bearer s3cr3t-value", "1", "me"), ("Token own", "2", "me")]
+        ("Bearer s3cr3t-value", "1", "me"),
+        ("Token own", "2", "me"),
+    ]
 
 
-@pytest.mark.parametrize("base, url, whole", [
-    ("http://x", "/a", "http://x/a"), ("http://x/v2/", "/a", "http://x/v2/a"), ("http://x/v2", "a?b=1", "http://x/v2/a?b=1"),
-    ("http://x/v2/", "a", "http://x/v2/a"), ("http://x", "HTTPS://y/b", "HTTPS://y/b")])
+@pytest.mark.parametrize(
+    "base, url, whole",
+    [
+        ("http://x", "/a", "http://x/a"),
+        ("http://x/v2/", "/a", "http://x/v2/a"),
+        ("http://x/v2", "a?b=1", "http://x/v2/a?b=1"),
+        ("http://x/v2/", "a", "http://x/v2/a"),
+        ("http://x", "HTTPS://y/b", "HTTPS://y/b"),
+    ],
+)
 def test_a_relative_url_is_joined_by_one_slash(base: str, url: str, whole: str) -> None:
     assert join_url(base, url) == whole
 
@@ -79,11 +124,19 @@ def test_a_relative_url_without_base_url_is_an_error(bench: Bench) -> None:
     assert "the API dict has no base_url" in (result.outcomes[0].message or "")
 
 
-@pytest.mark.parametrize("base, url, same", [
-    ("https://x/v2", "https://x/other", True), ("https://x", "https://X:443/a", True), ("https://x", "https://y/a", False),
-    ("https://x", "http://x:443/a", False),
-
-    ("https://x", "https://x:8443/a", False), ("https://x", "https://x@evil/a", False), ("", "https://x", False), ("http://x", "http://x.evil/a", False)])
+@pytest.mark.parametrize(
+    "base, url, same",
+    [
+        ("https://x/v2", "https://x/other", True),
+        ("https://x", "https://X:443/a", True),
+        ("https://x", "https://y/a", False),
+        ("https://x", "http://x:443/a", False),
+        ("https://x", "https://x:8443/a", False),
+        ("https://x", "https://x@evil/a", False),
+        ("", "https://x", False),
+        ("http://x", "http://x.evil/a", False),
+    ],
+)
 def test_auth_goes_to_the_host_of_base_url_only(base: str, url: str, same: bool) -> None:
     assert same_host(base, url) is same
 
@@ -92,10 +145,13 @@ def test_an_absolute_url_to_another_host_gets_no_auth_and_no_api_headers(bench: 
     bench.secrets = {"K": "s3cr3t-value"}
     with web_server() as other:
         bench.see(f'http.get("{other.url}/a", headers={{"X-Own": "1"}})', auth={"env": "K"}, headers={"X-App": "me"})
-        assert [(s.headers.get("authorization"), s.headers.get("x-app"), s.headers.get("x-own")) for s in other.seen] == [(None, None, "1")]
+        assert [
+            (s.headers.get("authorization"), s.headers.get("x-app"), s.headers.get("x-own")) for s in other.seen
+        ] == [(None, None, "1")]
 
 
 # auth
+
 
 def test_each_simple_auth_is_where_it_belongs(bench: Bench, server: WebServer) -> None:
     bench.secrets = {"K": "a b/é&"}
@@ -112,7 +168,9 @@ def test_each_simple_auth_is_where_it_belongs(bench: Bench, server: WebServer) -
 def test_hmac_signs_the_bytes_of_each_body(bench: Bench, server: WebServer) -> None:
     bench.secrets = {"K": "s1gn"}
     bench.see('http.post("/a", json={"n": "é"})', 'http.get("/a")', auth={"hmac": {"env": "K", "header": "X-Sig"}})
-    assert [s.headers["x-sig"] for s in server.seen] == [hmac.new(b"s1gn", s.body, hashlib.sha256).hexdigest() for s in server.seen]
+    assert [s.headers["x-sig"] for s in server.seen] == [
+        hmac.new(b"s1gn", s.body, hashlib.sha256).hexdigest() for s in server.seen
+    ]
 
 
 def oauth(bench: Bench, server: WebServer, lifetime: Any = 3600, refuse: int = 0) -> dict[str, Any]:
@@ -128,20 +186,35 @@ def oauth(bench: Bench, server: WebServer, lifetime: Any = 3600, refuse: int = 0
 
     server.reply = reply
     bench.secrets = {"I": "client-7", "S": "client-s3cr3t"}
-    return {"auth": {"oauth2": {"token_url": f"{server.url}/token", "client_id": {"env": "I"}, "client_secret": {"env": "S"}, "scope": "crm.write"}}}
+    return {
+        "auth": {
+            "oauth2": {
+                "token_url": f"{server.url}/token",
+                "client_id": {"env": "I"},
+                "client_secret": {"env": "S"},
+                "scope": "crm.write",
+            }
+        }
+    }
 
 
 def test_one_token_is_fetched_and_used_for_all_requests(bench: Bench, server: WebServer) -> None:
     bench.see('http.get("/a")', 'http.get("/b")', **oauth(bench, server))
     token, *rest = server.seen
     assert (token.path, token.body, token.headers["authorization"]) == (
-        "/token", b"grant_type=client_credentials&scope=crm.write", "Basic " + base64.b64encode(b"client-7:client-s3cr3t").decode())
+        "/token",
+        b"grant_type=client_credentials&scope=crm.write",
+        "Basic " + base64.b64encode(b"client-7:client-s3cr3t").decode(),
+    )
     assert [(s.path, s.headers["authorization"]) for s in rest] == [("/a", "Bearer t0ken-1"), ("/b", "Bearer t0ken-1")]
 
 
 def test_a_token_that_expired_is_fetched_anew(bench: Bench, server: WebServer) -> None:
-    bench.see('http.get("/a")', 'sleep(1.1)', 'http.get("/b")', **oauth(bench, server, lifetime="1"))
-    assert [s.headers["authorization"] for s in server.seen if s.path != "/token"] == ["Bearer t0ken-1", "Bearer t0ken-2"]
+    bench.see('http.get("/a")', "sleep(1.1)", 'http.get("/b")', **oauth(bench, server, lifetime="1"))
+    assert [s.headers["authorization"] for s in server.seen if s.path != "/token"] == [
+        "Bearer t0ken-1",
+        "Bearer t0ken-2",
+    ]
 
 
 def test_a_refused_token_is_renewed_once_and_that_is_no_retry(bench: Bench, server: WebServer) -> None:
@@ -167,24 +240,35 @@ def test_a_token_that_cannot_be_had_fails_the_call_without_showing_the_secret(be
     server.reply = lambda _: (400, {}, {"error": "client-s3cr3t is wrong"})
     result = bench.push(returning('http.get("/a")'), **api)
     assert result.outcomes[0].message == (
-        f'no token from {server.url}/token: it answered 400 {{"error": "*** is wrong"}} (lib/crm.star line 7, in push)')
+        f'no token from {server.url}/token: it answered 400 {{"error": "*** is wrong"}} (lib/crm.star line 7, in push)'
+    )
 
 
 # answers
 
+
 def test_an_answer_has_its_parts(bench: Bench, server: WebServer) -> None:
     server.answers((201, {"X-Id": "r-1", "X-More": "a\nb"}, {"big": 12345678901234567890123, "x": [1.0, None]}))
-    (ok, status, body, headers) = bench.see('r = http.get("/a")', 'show(r.ok); show(r.status_code); show(r.json); show(r.headers)')
+    (ok, status, body, headers) = bench.see(
+        'r = http.get("/a")', "show(r.ok); show(r.status_code); show(r.json); show(r.headers)"
+    )
     assert (ok, status, repr(body)) == (True, 201, "{'big': 12345678901234567890123, 'x': [1.0, None]}")
     assert (headers["x-id"], headers["x-more"]) == ("r-1", "a, b")
 
 
 def test_a_compressed_answer_and_another_charset_are_read(bench: Bench, server: WebServer) -> None:
-    server.answers((200, {"Content-Encoding": "gzip", "Content-Type": "text/plain; charset=latin-1"}, gzip.compress("é".encode("latin-1"))))
+    server.answers(
+        (
+            200,
+            {"Content-Encoding": "gzip", "Content-Type": "text/plain; charset=latin-1"},
+            gzip.compress("é".encode("latin-1")),
+        )
+    )
     assert bench.see('show(http.get("/a").text)') == ["é"]
 
 
 # retries
+
 
 def test_temporary_statuses_are_tried_again_and_others_are_answers(bench: Bench, server: WebServer) -> None:
     left = dict.fromkeys([429, 500, 502, 503, 504, 400, 401, 403, 404, 408, 409, 422, 501], 2)
@@ -195,13 +279,16 @@ def test_temporary_statuses_are_tried_again_and_others_are_answers(bench: Bench,
         return (status if left[status] >= 0 else 200), {}, {}
 
     server.reply = reply
-    assert bench.see(f'for s in {list(left)}:', '    show(http.get("/" + str(s)).status_code)', retry=2, backoff=0.01) == [
-        200, 200, 200, 200, 200, 400, 401, 403, 404, 408, 409, 422, 501]
+    assert bench.see(
+        f"for s in {list(left)}:", '    show(http.get("/" + str(s)).status_code)', retry=2, backoff=0.01
+    ) == [200, 200, 200, 200, 200, 400, 401, 403, 404, 408, 409, 422, 501]
 
 
 def test_a_temporary_status_that_remains_is_an_answer(bench: Bench, server: WebServer) -> None:
     server.answers((503, {}, b"later"))
-    assert bench.see('r = http.get("/a")', 'show(r.ok); show(r.status_code); show(r.text); show(r.json)', retry=1, backoff=0.01) == [False, 503, "later", None]
+    assert bench.see(
+        'r = http.get("/a")', "show(r.ok); show(r.status_code); show(r.text); show(r.json)", retry=1, backoff=0.01
+    ) == [False, 503, "later", None]
     assert len(server.seen) == 2
 
 
@@ -226,10 +313,27 @@ def test_retry_after_in_seconds_is_obeyed(bench: Bench, server: WebServer) -> No
 
 def test_retry_after_as_a_date_or_nonsense_is_understood() -> None:
     now = datetime(2026, 1, 15, 8, tzinfo=UTC)
-    said = [format_datetime(now + timedelta(seconds=90), usegmt=True), "7", "2.5", "soon", "", format_datetime(now - timedelta(seconds=9), usegmt=True)]
-    assert [retry_after(Answer(429, {"retry-after": text}, b""), now.timestamp()) for text in said] == [90.0, 7.0, 2.5, None, None, 0.0]
-    theirs = now + timedelta(hours=1)           # one of the two clocks is wrong: the date is meant by theirs
-    headers = {"retry-after": format_datetime(theirs + timedelta(seconds=90), usegmt=True), "date": format_datetime(theirs, usegmt=True)}
+    said = [
+        format_datetime(now + timedelta(seconds=90), usegmt=True),
+        "7",
+        "2.5",
+        "soon",
+        "",
+        format_datetime(now - timedelta(seconds=9), usegmt=True),
+    ]
+    assert [retry_after(Answer(429, {"retry-after": text}, b""), now.timestamp()) for text in said] == [
+        90.0,
+        7.0,
+        2.5,
+        None,
+        None,
+        0.0,
+    ]
+    theirs = now + timedelta(hours=1)  # one of the two clocks is wrong: the date is meant by theirs
+    headers = {
+        "retry-after": format_datetime(theirs + timedelta(seconds=90), usegmt=True),
+        "date": format_datetime(theirs, usegmt=True),
+    }
     assert retry_after(Answer(429, headers, b""), now.timestamp()) == 90
 
 
@@ -275,7 +379,9 @@ def test_a_transport_error_is_tried_again_and_then_fails_the_call(bench: Bench, 
     result = bench.push(returning(f'http.post("{url}/x", json=[1])'), retry=2, backoff=0.01)
     listening.close()
     assert len(taken) == 3 and [c.attempt for c in result.calls] == [1, 2, 3]
-    assert {(o.kind, o.known) for o in result.outcomes} == {("error", False)} and f"POST {url}/x" in (result.outcomes[0].message or "")
+    assert {(o.kind, o.known) for o in result.outcomes} == {("error", False)} and f"POST {url}/x" in (
+        result.outcomes[0].message or ""
+    )
 
 
 def test_no_answer_within_the_timeout_is_a_transport_error(bench: Bench, server: WebServer) -> None:
@@ -287,7 +393,9 @@ def test_no_answer_within_the_timeout_is_a_transport_error(bench: Bench, server:
 def test_a_refused_connection_names_the_url_without_its_secret(bench: Bench) -> None:
     bench.secrets, bench.base_url = {"K": "s3cr3t-value"}, "http://127.0.0.1:9"
     result = bench.push(returning('http.get("/a")'), auth={"env": "K", "param": "key"})
-    assert "http://127.0.0.1:9/a?key=***" in (result.outcomes[0].message or "") and "refused" in (result.outcomes[0].message or "")
+    assert "http://127.0.0.1:9/a?key=***" in (result.outcomes[0].message or "") and "refused" in (
+        result.outcomes[0].message or ""
+    )
 
 
 def test_a_wait_for_the_next_try_ends_with_a_cancel(bench: Bench, server: WebServer) -> None:
@@ -298,9 +406,13 @@ def test_a_wait_for_the_next_try_ends_with_a_cancel(bench: Bench, server: WebSer
 
 # redirects
 
+
 def test_get_follows_redirects_and_other_methods_do_not(bench: Bench, server: WebServer) -> None:
     server.reply = lambda seen: (302, {"Location": "b"}, b"") if seen.path == "/v/a" else (200, {}, {"at": seen.path})
-    assert bench.see('show(http.get("/v/a").json); show([http.post("/v/a").ok, http.post("/v/a").status_code])') == [{"at": "/v/b"}, [False, 302]]
+    assert bench.see('show(http.get("/v/a").json); show([http.post("/v/a").ok, http.post("/v/a").status_code])') == [
+        {"at": "/v/b"},
+        [False, 302],
+    ]
 
 
 def test_the_sixth_redirect_is_an_answer(bench: Bench, server: WebServer) -> None:
@@ -314,41 +426,77 @@ def test_a_redirect_to_another_host_carries_no_auth(bench: Bench, server: WebSer
     with web_server() as other:
         server.answers((301, {"Location": f"{other.url}/x"}, b""))
         bench.see('http.get("/a", headers={"Cookie": "c", "X-Own": "1"})', auth={"env": "K"}, headers={"X-App": "me"})
-        assert {n: v for n, v in other.seen[0].headers.items() if n in ("authorization", "cookie", "x-app", "x-own")} == {"x-own": "1"}
+        assert {
+            n: v for n, v in other.seen[0].headers.items() if n in ("authorization", "cookie", "x-app", "x-own")
+        } == {"x-own": "1"}
 
 
 # what is kept of a request
 
+
 def test_a_request_is_kept_with_its_rows_and_without_secrets(bench: Bench, server: WebServer) -> None:
     bench.secrets = {"K": "s3cr3t-value"}
     server.answers((422, {"X-Echo": "s3cr3t-value", "Set-Cookie": "a=b"}, b"you sent s3cr3t-value"))
-    result = bench.push(returning('{key(r): "ok" if http.post("/a?k=s3cr3t-value", json=env.get("K"), row=[r]) else "" for r in rows}'), [ROWS[0]],
-                        auth={"env": "K"}, call={"batch_number": 7})
+    result = bench.push(
+        returning('{key(r): "ok" if http.post("/a?k=s3cr3t-value", json=env.get("K"), row=[r]) else "" for r in rows}'),
+        [ROWS[0]],
+        auth={"env": "K"},
+        call={"batch_number": 7},
+    )
     (call,) = result.calls
-    assert (call.batch_number, call.attempt, call.method, call.url, call.request_body, call.status, call.response_text, call.rows) == (
-        7, 1, "POST", f"{server.url}/a?k=***", '"***"', 422, "you sent ***", ("1:insert",))
-    assert call.request_headers["Authorization"] == call.response_headers["x-echo"] == call.response_headers["set-cookie"] == "***"
+    assert (
+        call.batch_number,
+        call.attempt,
+        call.method,
+        call.url,
+        call.request_body,
+        call.status,
+        call.response_text,
+        call.rows,
+    ) == (7, 1, "POST", f"{server.url}/a?k=***", '"***"', 422, "you sent ***", ("1:insert",))
+    assert (
+        call.request_headers["Authorization"]
+        == call.response_headers["x-echo"]
+        == call.response_headers["set-cookie"]
+        == "***"
+    )
     assert call.started_at <= call.ended_at and call.started_at.tzinfo is UTC
 
 
 def test_bodies_are_cut_at_64_kib_and_a_secret_on_the_edge_leaves_nothing(bench: Bench, server: WebServer) -> None:
     bench.secrets = {"K": "s3cr3t-value"}
     server.answers((200, {}, "é".encode() * 100_000))
-    result = bench.push(returning('{key(r): "ok" if http.post("/a", body="x" * 65530 + env.get("K") + "y" * 99) else "" for r in rows}'), [ROWS[0]])
+    result = bench.push(
+        returning(
+            '{key(r): "ok" if http.post("/a", body="x" * 65530 + env.get("K") + "y" * 99) else "" for r in rows}'
+        ),
+        [ROWS[0]],
+    )
     (call,) = result.calls
     assert call.request_body == "x" * 65530 + "***" + "y" * 3 and len(call.response_text.encode()) == 65536
 
 
 def test_api_calls_off_keeps_nothing(bench: Bench) -> None:
-    assert list(bench.push(returning('{key(r): "ok" if http.get("/a") else "" for r in rows}'), api_calls="off").calls) == []
+    assert (
+        list(bench.push(returning('{key(r): "ok" if http.get("/a") else "" for r in rows}'), api_calls="off").calls)
+        == []
+    )
 
 
 # limits
 
+
 def test_a_rate_limit_counts_requests_and_their_retries(bench: Bench, server: WebServer) -> None:
     server.answers((503, {}, b""), (503, {}, b""), (200, {}, b""))
-    result = bench.push(returning('{key(r): "ok" if http.get("/a").ok else "" for r in rows}'), retry=2, backoff=0, rate_limit={"requests": 2, "per": "500ms"})
-    sent = [call.started_at.timestamp() for call in result.calls]      # a busy machine may see the first of two late over there, and then they seem close
+    result = bench.push(
+        returning('{key(r): "ok" if http.get("/a").ok else "" for r in rows}'),
+        retry=2,
+        backoff=0,
+        rate_limit={"requests": 2, "per": "500ms"},
+    )
+    sent = [
+        call.started_at.timestamp() for call in result.calls
+    ]  # a busy machine may see the first of two late over there, and then they seem close
     assert len(server.seen) == 5 and [call.attempt for call in result.calls] == [1, 2, 3, 1, 1]
     assert all(b - a >= 0.5 for a, b in zip(sent, sent[2:], strict=False)) and sent[4] - sent[0] < 5
 
@@ -361,11 +509,19 @@ def test_a_429_with_retry_after_pauses_the_whole_budget(bench: Bench, server: We
 
 def test_waiting_for_the_rate_limit_ends_with_a_cancel(bench: Bench, server: WebServer) -> None:
     bench.cancelled = lambda: bool(server.seen)
-    assert seconds(lambda: bench.push(returning('[http.get("/a"), http.get("/b")]'), rate_limit={"requests": 1, "per": "1h"})) < 3
+    assert (
+        seconds(
+            lambda: bench.push(returning('[http.get("/a"), http.get("/b")]'), rate_limit={"requests": 1, "per": "1h"})
+        )
+        < 3
+    )
 
 
 def test_a_cancel_before_any_request_raises(bench: Bench) -> None:
     bench.cancelled = lambda: True
     with pytest.raises(Cancelled):
-        bench.push(returning('sleep(5)'))
-    assert outcomes(bench_result := bench.push(returning('{key(r): "ok" for r in rows}'))) == [("ok", None, True)] * 3 and not bench_result.calls
+        bench.push(returning("sleep(5)"))
+    assert (
+        outcomes(bench_result := bench.push(returning('{key(r): "ok" for r in rows}'))) == [("ok", None, True)] * 3
+        and not bench_result.calls
+    )

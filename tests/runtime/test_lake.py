@@ -1,4 +1,5 @@
 """Tables by their path: what is there, its versions, its schema."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -21,7 +22,9 @@ def test_a_table_is_made_empty_with_growing_row_ids(spark: Any, tmp_path: Path) 
     assert (table.exists(spark), table.version(spark), table.is_new(spark)) == (True, 0, True)
     spark.sql(f"INSERT INTO {table.sql} (id, n) VALUES (1, 'a')")
     assert [tuple(r) for r in table.read(spark).collect()] == [(1, "a", 1)]
-    assert [(r["_change_type"], r["id"]) for r in table.feed(spark, 1, table.version(spark)).collect()] == [("insert", 1)]
+    assert [(r["_change_type"], r["id"]) for r in table.feed(spark, 1, table.version(spark)).collect()] == [
+        ("insert", 1)
+    ]
 
 
 def test_a_clone_has_the_rows_and_leaves_the_table_alone(spark: Any, tmp_path: Path) -> None:
@@ -57,8 +60,17 @@ def test_a_note_on_another_store_goes_through_the_engine(spark: Any, tmp_path: P
     assert lake._read(spark, path) == '{"ä": 1}'
 
 
-@pytest.mark.parametrize("old, new, widens", [("int", "bigint", True), ("bigint", "int", False), ("int", "double", True), ("bigint", "double", False),
-                                              ("decimal(10,2)", "decimal(12,4)", True), ("decimal(10,2)", "decimal(12,5)", False)])
+@pytest.mark.parametrize(
+    "old, new, widens",
+    [
+        ("int", "bigint", True),
+        ("bigint", "int", False),
+        ("int", "double", True),
+        ("bigint", "double", False),
+        ("decimal(10,2)", "decimal(12,4)", True),
+        ("decimal(10,2)", "decimal(12,5)", False),
+    ],
+)
 def test_only_types_that_hold_every_value_widen_in_place(old: str, new: str, widens: bool) -> None:
     assert is_widening(old, new) is widens
 

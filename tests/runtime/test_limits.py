@@ -1,4 +1,5 @@
 """Rate limits: a sliding window, shared by all that have the same budget."""
+
 from __future__ import annotations
 
 import threading

@@ -1,4 +1,5 @@
 """Calls of push(), poll() and finalize(): what goes in and what their answers mean."""
+
 from __future__ import annotations
 
 import json
@@ -22,17 +23,28 @@ DOCS = Path(__file__).resolve().parents[2] / "docs/push-functions.md"
 
 # sync
 
+
 def test_each_row_has_its_own_status(bench: Bench) -> None:
     rows = [*ROWS, row(4), row(5)]
-    text = returning('{"1:insert": "ok", "2:insert": "warn: cut", "3:insert": "error: busy", "4:insert": "reject: é: \\"x\\"\\nline 2", "5:insert": "error:"}')
+    text = returning(
+        '{"1:insert": "ok", "2:insert": "warn: cut", "3:insert": "error: busy", "4:insert": "reject: é: '
+        '\\"x\\"\\nline 2", "5:insert": "error:"}'
+    )
     assert outcomes(bench.push(text, rows)) == [
-        ("ok", None, True), ("warn", "cut", True), ("error", "busy", True), ("reject", 'é: "x"\nline 2', True), ("error", None, True)]
+        ("ok", None, True),
+        ("warn", "cut", True),
+        ("error", "busy", True),
+        ("reject", 'é: "x"\nline 2', True),
+        ("error", None, True),
+    ]
 
 
-@pytest.mark.parametrize("message", ["a\x7fb", "\x7f", "\0\t\r\n\\\"", "é 😀 </script>", "x" * 100_000])
+@pytest.mark.parametrize("message", ["a\x7fb", "\x7f", '\0\t\r\n\\"', "é 😀 </script>", "x" * 100_000])
 def test_a_message_arrives_as_it_was_said(bench: Bench, message: str) -> None:
     rows = [row(n, said=f"{n}{message}{n}") for n in (1, 2, 3)]
-    assert outcomes(bench.push(returning('{key(r): "error: " + r["said"] for r in rows}'), rows)) == [("error", r["said"], True) for r in rows]
+    assert outcomes(bench.push(returning('{key(r): "error: " + r["said"] for r in rows}'), rows)) == [
+        ("error", r["said"], True) for r in rows
+    ]
 
 
 BROKEN = {
@@ -40,11 +52,14 @@ BROKEN = {
     '["ok"]': "push() must return a dict of statuses, not ['ok']",
     '{"1:insert": "ok"}': "push() gave no status for 2 of 3 rows; the first is 2:insert",
     '{str(r["id"]): "ok" for r in rows}': "push() gave no status for 3 of 3 rows; the first is 1:insert",
-    '{key(r): "done" for r in rows}': "push() gave 1:insert the status 'done'; allowed are ok, warn: m, error: m, reject: m",
-    '{key(r): "OK" for r in rows}': "push() gave 1:insert the status 'OK'; allowed are ok, warn: m, error: m, reject: m",
-    '{key(r): "ok: fine" for r in rows}': "push() gave 1:insert the status 'ok: fine'; allowed are ok, warn: m, error: m, reject: m",
+    '{key(r): "done" for r in rows}': "push() gave 1:insert the status 'done'; allowed are ok, warn: m, error: m, "
+    "reject: m",
+    '{key(r): "OK" for r in rows}': "push() gave 1:insert the status 'OK'; allowed are ok, warn: m, error: m, "
+    "reject: m",
+    '{key(r): "ok: fine" for r in rows}': "push() gave 1:insert the status 'ok: fine'; allowed are ok, warn: m, "
+    "error: m, reject: m",
     "{}": "push() gave no status for 3 of 3 rows; the first is 1:insert",
-    '{key(r): 200 for r in rows}': "push() gave 1:insert the status 200; allowed are ok, warn: m, error: m, reject: m",
+    "{key(r): 200 for r in rows}": "push() gave 1:insert the status 200; allowed are ok, warn: m, error: m, reject: m",
     'fail("no access")': "no access",
     "rows[99]": "Index `99` is out of bound (lib/crm.star line 7, in push)",
 }
@@ -57,8 +72,10 @@ def test_a_broken_answer_makes_every_row_an_error_of_which_nothing_is_known(benc
 
 def test_keys_of_no_row_are_a_warning(bench: Bench) -> None:
     result = bench.push(returning('{k: "ok" for k in [key(r) for r in rows] + ["999:insert", "x"]}'))
-    assert (outcomes(result), result.warnings) == ([("ok", None, True)] * 3, [
-        "push() gave 2 status(es) for rows that were not in its call; the first is '999:insert'"])
+    assert (outcomes(result), result.warnings) == (
+        [("ok", None, True)] * 3,
+        ["push() gave 2 status(es) for rows that were not in its call; the first is '999:insert'"],
+    )
 
 
 def test_two_images_of_one_row_have_a_status_each(bench: Bench) -> None:
@@ -69,7 +86,11 @@ def test_two_images_of_one_row_have_a_status_each(bench: Bench) -> None:
 
 def test_a_message_shows_no_secret(bench: Bench) -> None:
     bench.secrets = {"K": "s3cr3t-value"}
-    assert outcomes(bench.push(returning('{key(r): "reject: bad " + env.get("K") for r in rows}')))[0] == ("reject", "bad ***", True)
+    assert outcomes(bench.push(returning('{key(r): "reject: bad " + env.get("K") for r in rows}')))[0] == (
+        "reject",
+        "bad ***",
+        True,
+    )
     assert outcomes(bench.push(returning('fail("bad " + env.get("K"))')))[0] == ("error", "bad ***", False)
 
 
@@ -77,11 +98,29 @@ def test_push_is_called_with_what_it_declares(bench: Bench) -> None:
     columns = [Column("id", "INTEGER", "int"), Column("email", "VARCHAR", "string")]
     names = "batch_number, kind, key_columns, columns, run_id, attempt, object"
     said = ", ".join(f'"{n}": {n}' for n in names.split(", "))
-    bench.lib(f"def push({names}):\n    return {{{said}}}\ndef poll(job_ref):\n    return None\n", push={"batch_mode": "async", "args": ["object"]})
-    call = PushCall(list(ROWS), batch_number=3, kind="scd2", key_columns=("id",), columns=columns, run_id=9, attempt=2, args=("contacts",))
+    bench.lib(
+        f"def push({names}):\n    return {{{said}}}\ndef poll(job_ref):\n    return None\n",
+        push={"batch_mode": "async", "args": ["object"]},
+    )
+    call = PushCall(
+        list(ROWS),
+        batch_number=3,
+        kind="scd2",
+        key_columns=("id",),
+        columns=columns,
+        run_id=9,
+        attempt=2,
+        args=("contacts",),
+    )
     assert bench.load().push(call, bench.context).job_ref == {
-        "batch_number": 3, "kind": "scd2", "key_columns": ["id"], "columns": [{"name": "id", "type": "INTEGER"}, {"name": "email", "type": "VARCHAR"}],
-        "run_id": 9, "attempt": 2, "object": "contacts"}
+        "batch_number": 3,
+        "kind": "scd2",
+        "key_columns": ["id"],
+        "columns": [{"name": "id", "type": "INTEGER"}, {"name": "email", "type": "VARCHAR"}],
+        "run_id": 9,
+        "attempt": 2,
+        "object": "contacts",
+    }
 
 
 def test_a_missing_secret_stops_the_load(bench: Bench) -> None:
@@ -97,17 +136,26 @@ def test_a_call_tells_when_it_was_and_how_long_it_waited(bench: Bench) -> None:
 
 # atomic
 
-@pytest.mark.parametrize("expression, expected", [
-    ("None", ("ok", None, True)), ('fail("refused")', ("error", "refused", True)), ("{}", ("error", "push() in atomic mode must return None, not {}", False)),
-    ("True", ("error", "push() in atomic mode must return None, not True", False)),
-    ("rows[9]", ("error", "Index `9` is out of bound (lib/crm.star line 7, in push)", False))])
+
+@pytest.mark.parametrize(
+    "expression, expected",
+    [
+        ("None", ("ok", None, True)),
+        ('fail("refused")', ("error", "refused", True)),
+        ("{}", ("error", "push() in atomic mode must return None, not {}", False)),
+        ("True", ("error", "push() in atomic mode must return None, not True", False)),
+        ("rows[9]", ("error", "Index `9` is out of bound (lib/crm.star line 7, in push)", False)),
+    ],
+)
 def test_atomic_takes_all_or_nothing(bench: Bench, expression: str, expected: tuple[str, str | None, bool]) -> None:
     assert outcomes(bench.push(returning(expression), push={"batch_mode": "atomic"})) == [expected] * 3
 
 
 # async
 
-JOB = KEY + """
+JOB = (
+    KEY
+    + """
 def push(rows):
     return {"job": http.post("/jobs").json["id"]}
 
@@ -119,6 +167,7 @@ def poll(job_ref, rows, key_columns):
         return None
     return {key(r): "warn: " + str(state) for r in rows}
 """
+)
 
 
 def poll(bench: Bench, reference: dict[str, Any] | None = None, text: str = JOB, **api: Any) -> Any:
@@ -127,10 +176,13 @@ def poll(bench: Bench, reference: dict[str, Any] | None = None, text: str = JOB,
 
 
 def test_push_starts_a_job_and_gives_its_reference(bench: Bench, server: WebServer) -> None:
-    server.answers((200, {}, {"id": {"big": 9007199254740993, "one": 1.0, "none": None, "list": [{"z": "é"}], "empty": ""}}))
+    server.answers(
+        (200, {}, {"id": {"big": 9007199254740993, "one": 1.0, "none": None, "list": [{"z": "é"}], "empty": ""}})
+    )
     result = bench.push(JOB, push={"batch_mode": "async"})
     assert result.outcomes == [] and repr(result.job_ref) == repr(
-        {"job": {"big": 9007199254740993, "one": 1.0, "none": None, "list": [{"z": "é"}], "empty": ""}})
+        {"job": {"big": 9007199254740993, "one": 1.0, "none": None, "list": [{"z": "é"}], "empty": ""}}
+    )
 
 
 @pytest.mark.parametrize("value", ["None", '"7"', "[7]"])
@@ -142,9 +194,9 @@ def test_a_reference_that_is_no_dict_is_an_error(bench: Bench, value: str) -> No
 def test_poll_goes_on_with_none_and_ends_with_statuses(bench: Bench, server: WebServer) -> None:
     server.answers((200, {}, "working"), (200, {}, 5))
     assert poll(bench).outcomes is None
-    ended = poll(bench, {"big": 2 ** 60, "l": [{"z": 1.0}]})
+    ended = poll(bench, {"big": 2**60, "l": [{"z": 1.0}]})
     assert (outcomes(ended), ended.error) == ([("warn", "5", True)] * 3, "")
-    assert server.seen[1].json == [{"big": 2 ** 60, "l": [{"z": 1.0}]}, 3, ["id"]]
+    assert server.seen[1].json == [{"big": 2**60, "l": [{"z": 1.0}]}, 3, ["id"]]
 
 
 def test_a_job_that_fails_makes_every_row_an_error(bench: Bench, server: WebServer) -> None:
@@ -174,13 +226,20 @@ def test_a_cancel_inside_poll_raises_so_that_the_job_stays_open(bench: Bench, se
 
 # finalize
 
+
 @pytest.mark.parametrize("head", ["succeeded, failed", "failed, succeeded", "good, bad"])
 def test_finalize_gets_both_numbers(bench: Bench, server: WebServer, head: str) -> None:
     order = "[good, bad]" if head == "good, bad" else "[succeeded, failed]"
     bench.lib(returning("None") + f'\ndef finalize({head}):\n    print("done")\n    http.post("/done", json={order})\n')
     push = bench.load()
     result = push.finalize(5, 2, bench.context)
-    assert (push.has_finalize, result.error, result.prints, len(result.calls), server.seen[0].json) == (True, "", ["done"], 1, [5, 2])
+    assert (push.has_finalize, result.error, result.prints, len(result.calls), server.seen[0].json) == (
+        True,
+        "",
+        ["done"],
+        1,
+        [5, 2],
+    )
 
 
 def test_a_finalize_that_fails_says_why(bench: Bench) -> None:
@@ -195,28 +254,57 @@ def test_a_function_without_finalize_says_so(bench: Bench) -> None:
 
 # the rehearsal of push_test
 
-def test_a_rehearsal_sends_nothing_and_tells_requests_and_statuses(bench: Bench, server: WebServer, tmp_path: Path) -> None:
-    bench.lib(returning('{key(r): "ok" if http.post("/a", json=r["id"], row=r).ok else "reject: no" for r in rows}'),
-              auth={"env": "TOKEN"}, push={"batch_size": 1})
-    (tmp_path / "rows.json").write_text('[{"id": 1}, {"id": 2, "__ondatra_rowid": 9, "__ondatra_change_type": "delete"}]')
-    found = rehearsal.rehearse(tmp_path, "crm", rehearsal.read_rows(tmp_path / "rows.json"), secrets=Secrets({}, "x"), answer=rehearsal.parse_answer(422, None))
+
+def test_a_rehearsal_sends_nothing_and_tells_requests_and_statuses(
+    bench: Bench, server: WebServer, tmp_path: Path
+) -> None:
+    bench.lib(
+        returning('{key(r): "ok" if http.post("/a", json=r["id"], row=r).ok else "reject: no" for r in rows}'),
+        auth={"env": "TOKEN"},
+        push={"batch_size": 1},
+    )
+    (tmp_path / "rows.json").write_text(
+        '[{"id": 1}, {"id": 2, "__ondatra_rowid": 9, "__ondatra_change_type": "delete"}]'
+    )
+    found = rehearsal.rehearse(
+        tmp_path,
+        "crm",
+        rehearsal.read_rows(tmp_path / "rows.json"),
+        secrets=Secrets({}, "x"),
+        answer=rehearsal.parse_answer(422, None),
+    )
     assert server.seen == [] and found.failed
     assert rehearsal.told(found).splitlines() == [
-        "call 1: 1 rows, 1 requests", f"  POST {server.url}/a  (rows 1:insert)", "    Content-Type: application/json", "    Authorization: ***",
-        "    1", "    -> 422",
+        "call 1: 1 rows, 1 requests",
+        f"  POST {server.url}/a  (rows 1:insert)",
+        "    Content-Type: application/json",
+        "    Authorization: ***",
+        "    1",
+        "    -> 422",
         "  1:insert reject: no",
-        "call 2: 1 rows, 1 requests", f"  POST {server.url}/a  (rows 9:delete)", "    Content-Type: application/json", "    Authorization: ***",
-        "    2", "    -> 422",
-        "  9:delete reject: no"]
+        "call 2: 1 rows, 1 requests",
+        f"  POST {server.url}/a  (rows 9:delete)",
+        "    Content-Type: application/json",
+        "    Authorization: ***",
+        "    2",
+        "    -> 422",
+        "  9:delete reject: no",
+    ]
 
 
-@pytest.mark.parametrize("name, text", [("r.json", '[{"id": 1, "t": "é"}]'), ("r.jsonl", '{"id": 1, "t": "é"}\n\n'), ("r.csv", "id,t\n1,é\n")])
+@pytest.mark.parametrize(
+    "name, text",
+    [("r.json", '[{"id": 1, "t": "é"}]'), ("r.jsonl", '{"id": 1, "t": "é"}\n\n'), ("r.csv", "id,t\n1,é\n")],
+)
 def test_rows_are_read_from_each_format(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
-    assert rehearsal.read_rows(tmp_path / name) == [{"id": 1, "t": "é", "__ondatra_rowid": 1, "__ondatra_change_type": "insert"}]
+    assert rehearsal.read_rows(tmp_path / name) == [
+        {"id": 1, "t": "é", "__ondatra_rowid": 1, "__ondatra_change_type": "insert"}
+    ]
 
 
 # the worked examples of the docs
+
 
 def example(bench: Bench, name: str) -> Any:
     """The example as it stands in the docs, but for the address."""
@@ -235,15 +323,31 @@ def asked(server: WebServer) -> list[tuple[str, Any]]:
 
 
 def test_the_docs_have_six_examples() -> None:
-    assert re.findall(r"^# lib/(\w+)\.star$", DOCS.read_text(), re.MULTILINE) == ["objects", "batch", "invoices", "bulk", "sheet", "chat"]
+    assert re.findall(r"^# lib/(\w+)\.star$", DOCS.read_text(), re.MULTILINE) == [
+        "objects",
+        "batch",
+        "invoices",
+        "bulk",
+        "sheet",
+        "chat",
+    ]
 
 
 def test_example_one_object_a_row(bench: Bench, server: WebServer) -> None:
     bench.secrets = {"OBJECTS_TOKEN": "t0ken-value"}
     server.reply = lambda seen: ({"POST": 201, "PATCH": 422, "DELETE": 404}[seen.method], {}, b"said")
     rows = [row(1), row(2, "update_preimage"), row(2, "update_postimage", n=1), row(3, "delete")]
-    assert send(bench, example(bench, "objects"), rows, args=("contacts",), key_columns=["id"]) == ["ok", "ok", "reject: 422 said", "ok"]
-    assert asked(server) == [("POST /v2/contacts", {"id": 1}), ("PATCH /v2/contacts/2", {"id": 2, "n": 1}), ("DELETE /v2/contacts/3", None)]
+    assert send(bench, example(bench, "objects"), rows, args=("contacts",), key_columns=["id"]) == [
+        "ok",
+        "ok",
+        "reject: 422 said",
+        "ok",
+    ]
+    assert asked(server) == [
+        ("POST /v2/contacts", {"id": 1}),
+        ("PATCH /v2/contacts/2", {"id": 2, "n": 1}),
+        ("DELETE /v2/contacts/3", None),
+    ]
     assert server.seen[0].headers["idempotency-key"]
 
 
@@ -261,7 +365,11 @@ def test_example_group(bench: Bench, server: WebServer) -> None:
     rows = [row(1, "delete", n=1, _content_hash="x"), row(2, "insert", n=2, _content_hash="y"), row(3, "delete", n=1)]
     for one, invoice in zip(rows, ("A", "A", "B"), strict=True):
         one["id"] = invoice
-    assert send(bench, example(bench, "invoices"), rows, kind="tracked", key_columns=["id"]) == ["ok", "ok", "error: 503 down"]
+    assert send(bench, example(bench, "invoices"), rows, kind="tracked", key_columns=["id"]) == [
+        "ok",
+        "ok",
+        "error: 503 down",
+    ]
     assert asked(server)[:2] == [("PUT /invoices/A", {"lines": [{"id": "A", "n": 2}]}), ("DELETE /invoices/B", None)]
 
 
@@ -298,7 +406,10 @@ def test_example_chat(bench: Bench, server: WebServer) -> None:
     push = example(bench, "chat")
     assert send(bench, push, [row(1, total=9.5, customer="Ada")], kind="append") == ["ok"]
     assert push.finalize(1, 0, bench.context).error == ""
-    assert asked(server) == [("POST /hook/s3cr3t", {"text": "Order 1 over 9.5 from Ada"}), ("POST /hook/s3cr3t", {"text": "1 orders posted"})]
+    assert asked(server) == [
+        ("POST /hook/s3cr3t", {"text": "Order 1 over 9.5 from Ada"}),
+        ("POST /hook/s3cr3t", {"text": "1 orders posted"}),
+    ]
 
 
 def test_many_calls_at_once_keep_their_rows_apart(bench: Bench, server: WebServer) -> None:

@@ -1,4 +1,5 @@
 """When answers are committed."""
+
 from __future__ import annotations
 
 import time
@@ -37,7 +38,7 @@ def test_an_answer_is_committed_within_200_ms_though_nothing_follows() -> None:
     began = time.monotonic()
     recorder.add(answered(1))
     time.sleep(0.35)
-    (at, rows, _), = outbox.made
+    ((at, rows, _),) = outbox.made
     assert (at - began < 0.2, rows) == (True, 1)
     recorder.close()
 

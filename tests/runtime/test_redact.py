@@ -1,4 +1,5 @@
 """Secrets are removed by value from text, by name from headers."""
+
 from __future__ import annotations
 
 import base64
@@ -19,8 +20,18 @@ def redactor() -> Redactor:
     return made
 
 
-@pytest.mark.parametrize("form", [SECRET, quote(SECRET), quote(SECRET, safe=""), quote_plus(SECRET), json.dumps(SECRET)[1:-1],
-                                  json.dumps(SECRET, ensure_ascii=False)[1:-1], base64.b64encode(SECRET.encode()).decode()])
+@pytest.mark.parametrize(
+    "form",
+    [
+        SECRET,
+        quote(SECRET),
+        quote(SECRET, safe=""),
+        quote_plus(SECRET),
+        json.dumps(SECRET)[1:-1],
+        json.dumps(SECRET, ensure_ascii=False)[1:-1],
+        base64.b64encode(SECRET.encode()).decode(),
+    ],
+)
 def test_each_form_of_a_secret_is_removed(redactor: Redactor, form: str) -> None:
     assert redactor.text(f"a {form} b {form}") == "a *** b ***"
 
@@ -44,9 +55,21 @@ def test_an_empty_secret_removes_nothing() -> None:
 
 
 def test_headers_lose_their_value_by_name_and_others_by_value(redactor: Redactor) -> None:
-    hidden = ["Authorization", "Cookie", "Set-Cookie", "X-Api-Key", "x-auth-user", "X-Token", "My-Secret", "X-Signature"]
+    hidden = [
+        "Authorization",
+        "Cookie",
+        "Set-Cookie",
+        "X-Api-Key",
+        "x-auth-user",
+        "X-Token",
+        "My-Secret",
+        "X-Signature",
+    ]
     assert redactor.headers({**dict.fromkeys(hidden, "v"), "X-Echo": SECRET, "Accept": "*/*"}) == {
-        **dict.fromkeys(hidden, "***"), "X-Echo": "***", "Accept": "*/*"}
+        **dict.fromkeys(hidden, "***"),
+        "X-Echo": "***",
+        "Accept": "*/*",
+    }
 
 
 def test_a_body_is_cut_at_64_kib_of_bytes(redactor: Redactor) -> None:

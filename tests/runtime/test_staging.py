@@ -1,4 +1,5 @@
 """Staging on real Delta tables: files, their order and sizes, what waits, what is carried."""
+
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time
@@ -30,14 +31,24 @@ def column(url: str, name: str) -> list[Any]:
 
 # order
 
+
 def test_all_deletes_of_a_table_come_first_and_rows_go_by_row_id(spark: Any, tmp_path: Path) -> None:
     lake = Lake(spark, tmp_path, "table")
     lake.insert(("a", "1"), ("b", "1"))
     mark = lake.version
     lake.overwrite(("a", "1"), ("b", "2"), ("c", "1"))
     staged = lake.stage(mark)
-    assert lines(staged) == [("delete", "a", "1"), ("delete", "b", "1"), ("insert", "a", "1"), ("insert", "b", "2"), ("insert", "c", "1")]
-    assert [(c.phase, c.rows, c.records) for c in staged.chunks] == [(0, 2, 1), (1, 3, 3)]      # a's content is there again: no record
+    assert lines(staged) == [
+        ("delete", "a", "1"),
+        ("delete", "b", "1"),
+        ("insert", "a", "1"),
+        ("insert", "b", "2"),
+        ("insert", "c", "1"),
+    ]
+    assert [(c.phase, c.rows, c.records) for c in staged.chunks] == [
+        (0, 2, 1),
+        (1, 3, 3),
+    ]  # a's content is there again: no record
     assert (staged.changed, staged.deleted, staged.carried) == (3, 1, 0)
 
 
@@ -48,8 +59,14 @@ def test_a_closed_version_stands_before_the_new_one(spark: Any, tmp_path: Path) 
     lake.change([("a", "2"), ("b", "2")])
     staged = lake.stage(mark)
     (chunk,) = staged.chunks
-    assert rows_of(chunk.url) == [("update_preimage", "a", "1"), ("update_postimage", "a", "1"), ("insert", "a", "2"),
-                                  ("update_preimage", "b", "1"), ("update_postimage", "b", "1"), ("insert", "b", "2")]
+    assert rows_of(chunk.url) == [
+        ("update_preimage", "a", "1"),
+        ("update_postimage", "a", "1"),
+        ("insert", "a", "2"),
+        ("update_preimage", "b", "1"),
+        ("update_postimage", "b", "1"),
+        ("insert", "b", "2"),
+    ]
     assert column(chunk.url, "__ondatra_record") == [False, True, True] * 2
     assert (staged.changed, staged.deleted, chunk.records) == (2, 2, 4)
     assert units(read_chunk(chunk.url, None), "scd2").tolist() == [0, 3]
@@ -76,16 +93,33 @@ def test_a_tracked_group_goes_deletes_first_and_vanished_groups_before_all(spark
     staged = lake.stage(mark)
     assert [(c.phase, rows_of(c.url), column(c.url, "__ondatra_record")) for c in staged.chunks] == [
         (0, [("delete", "c", "1")], [True]),
-        (1, [("delete", "a", "1"), ("delete", "a", "2"), ("insert", "a", "1"), ("insert", "a", "3"), ("insert", "d", "1")], [False, False, True, True, True])]
+        (
+            1,
+            [
+                ("delete", "a", "1"),
+                ("delete", "a", "2"),
+                ("insert", "a", "1"),
+                ("insert", "a", "3"),
+                ("insert", "d", "1"),
+            ],
+            [False, False, True, True, True],
+        ),
+    ]
     assert (staged.changed, staged.deleted, staged.carried) == (3, 1, 0)
 
 
 # files
 
+
 def test_a_large_first_run_becomes_files_of_about_the_wanted_size_in_key_order(spark: Any, tmp_path: Path) -> None:
     lake = Lake(spark, tmp_path, "tracked")
-    spark.range(70_000).selectExpr("CAST(id DIV 7 AS STRING) AS id", "CAST(id % 7 AS STRING) AS n", "id AS __ondatra_h1", "id AS __ondatra_h2",
-                                   "CAST(id DIV 7 AS STRING) AS __ondatra_key").createOrReplaceTempView("new_rows")
+    spark.range(70_000).selectExpr(
+        "CAST(id DIV 7 AS STRING) AS id",
+        "CAST(id % 7 AS STRING) AS n",
+        "id AS __ondatra_h1",
+        "id AS __ondatra_h2",
+        "CAST(id DIV 7 AS STRING) AS __ondatra_key",
+    ).createOrReplaceTempView("new_rows")
     lake.insert_view()
     staged = lake.stage(None, chunk_rows=10_000)
     sizes = [c.rows for c in staged.chunks]
@@ -93,12 +127,14 @@ def test_a_large_first_run_becomes_files_of_about_the_wanted_size_in_key_order(s
     assert min(sizes) > 7_000 and max(sizes) < 13_000
     keys = [k for c in staged.chunks for k in column(c.url, "__ondatra_key")]
     assert keys == sorted(keys)
-    assert sum(len(units(read_chunk(c.url, None), "tracked")) for c in staged.chunks) == 10_000       # no group in two files
+    assert sum(len(units(read_chunk(c.url, None), "tracked")) for c in staged.chunks) == 10_000  # no group in two files
 
 
 def test_a_large_append_keeps_the_order_of_row_ids_over_its_files(spark: Any, tmp_path: Path) -> None:
     lake = Lake(spark, tmp_path, "append")
-    spark.range(30_000).selectExpr("lpad(id, 6, '0') AS id", "'x' AS n", "id AS __ondatra_h1", "id AS __ondatra_h2").createOrReplaceTempView("new_rows")
+    spark.range(30_000).selectExpr(
+        "lpad(id, 6, '0') AS id", "'x' AS n", "id AS __ondatra_h1", "id AS __ondatra_h2"
+    ).createOrReplaceTempView("new_rows")
     lake.insert_view()
     staged = lake.stage(None, chunk_rows=10_000)
     ids = [i for c in staged.chunks for i in column(c.url, "__ondatra_rowid")]
@@ -107,12 +143,19 @@ def test_a_large_append_keeps_the_order_of_row_ids_over_its_files(spark: Any, tm
 
 def test_a_large_table_keeps_deletes_and_inserts_in_files_of_their_own(spark: Any, tmp_path: Path) -> None:
     lake = Lake(spark, tmp_path, "table")
-    spark.range(20_000).selectExpr("lpad(id, 6, '0') AS id", "'x' AS n", "id AS __ondatra_h1", "id AS __ondatra_h2").createOrReplaceTempView("new_rows")
+    spark.range(20_000).selectExpr(
+        "lpad(id, 6, '0') AS id", "'x' AS n", "id AS __ondatra_h1", "id AS __ondatra_h2"
+    ).createOrReplaceTempView("new_rows")
     lake.insert_view()
     mark = lake.version
-    spark.sql(f"INSERT OVERWRITE {lake.table.sql} (id, n, __ondatra_h1, __ondatra_h2) SELECT id, 'y', __ondatra_h1 + 1, __ondatra_h2 FROM new_rows")
+    spark.sql(
+        f"INSERT OVERWRITE {lake.table.sql} (id, n, __ondatra_h1, __ondatra_h2) SELECT id, 'y', __ondatra_h1 + 1, "
+        f"__ondatra_h2 FROM new_rows"
+    )
     staged = lake.stage(mark, chunk_rows=10_000)
-    assert [(c.phase, c.change_counts.keys() == {"insert" if c.phase else "delete"}) for c in staged.chunks] == [(0, True)] * 2 + [(1, True)] * 2
+    assert [(c.phase, c.change_counts.keys() == {"insert" if c.phase else "delete"}) for c in staged.chunks] == [
+        (0, True)
+    ] * 2 + [(1, True)] * 2
     for phase in (0, 1):
         ids = [i for c in staged.chunks if c.phase == phase for i in column(c.url, "__ondatra_rowid")]
         assert len(ids) == 20_000 and ids == sorted(ids)
@@ -122,15 +165,29 @@ def test_a_large_table_keeps_deletes_and_inserts_in_files_of_their_own(spark: An
 def test_types_survive_the_file(spark: Any, tmp_path: Path) -> None:
     lake = Lake(spark, tmp_path, "append")
     spark.sql(f"ALTER TABLE {lake.table.sql} SET TBLPROPERTIES ('delta.feature.timestampNtz' = 'supported')")
-    spark.sql(f"""ALTER TABLE {lake.table.sql} ADD COLUMNS (at TIMESTAMP_LTZ, ntz TIMESTAMP_NTZ, day DATE, price DECIMAL(38, 2), tags ARRAY<STRING>,
+    spark.sql(f"""ALTER TABLE {lake.table.sql} ADD COLUMNS (at TIMESTAMP_LTZ, ntz TIMESTAMP_NTZ, day DATE,
+                  price DECIMAL(38, 2), tags ARRAY<STRING>,
                   owner STRUCT<name: STRING, age: INT>, `odd name, ünd so` BINARY)""")
-    spark.sql(f"""INSERT INTO {lake.table.sql} (id, n, at, ntz, day, price, tags, owner, `odd name, ünd so`) VALUES ('a', 'b',
-                  TIMESTAMP_LTZ '2026-01-15 08:09:10.123456Z', TIMESTAMP_NTZ '1500-01-15 08:09:10', DATE '2026-01-15', 12345678901234567890.25,
+    spark.sql(f"""INSERT INTO {lake.table.sql} (id, n, at, ntz, day, price, tags, owner, `odd name, ünd so`)
+                  VALUES ('a', 'b',
+                  TIMESTAMP_LTZ '2026-01-15 08:09:10.123456Z', TIMESTAMP_NTZ '1500-01-15 08:09:10', DATE '2026-01-15',
+                  12345678901234567890.25,
                   array('x', NULL), named_struct('name', 'z', 'age', 3), X'00FF')""")
     (chunk,) = lake.stage(None).chunks
-    (row,) = read_chunk(chunk.url, None).select(["at", "ntz", "day", "price", "tags", "owner", "odd name, ünd so"]).to_pylist()
-    assert row == {"at": datetime(2026, 1, 15, 8, 9, 10, 123456, UTC), "ntz": datetime(1500, 1, 15, 8, 9, 10), "day": date(2026, 1, 15),
-                   "price": Decimal("12345678901234567890.25"), "tags": ["x", None], "owner": {"name": "z", "age": 3}, "odd name, ünd so": b"\x00\xff"}
+    (row,) = (
+        read_chunk(chunk.url, None)
+        .select(["at", "ntz", "day", "price", "tags", "owner", "odd name, ünd so"])
+        .to_pylist()
+    )
+    assert row == {
+        "at": datetime(2026, 1, 15, 8, 9, 10, 123456, UTC),
+        "ntz": datetime(1500, 1, 15, 8, 9, 10),
+        "day": date(2026, 1, 15),
+        "price": Decimal("12345678901234567890.25"),
+        "tags": ["x", None],
+        "owner": {"name": "z", "age": 3},
+        "odd name, ünd so": b"\x00\xff",
+    }
 
 
 def test_times_survive_the_file(spark: Any, tmp_path: Path) -> None:
@@ -145,7 +202,9 @@ def test_plain_rows_are_cut_into_files(spark: Any, tmp_path: Path) -> None:
 
 
 def test_plain_rows_in_an_order_keep_it_over_all_files_however_many_are_equal(spark: Any, tmp_path: Path) -> None:
-    rows = spark.range(3_000, numPartitions=3).selectExpr("CASE WHEN id % 3 = 0 THEN NULL ELSE CAST(id % 3 AS STRING) END AS k", "id % 3 AS h", "id")
+    rows = spark.range(3_000, numPartitions=3).selectExpr(
+        "CASE WHEN id % 3 = 0 THEN NULL ELSE CAST(id % 3 AS STRING) END AS k", "id % 3 AS h", "id"
+    )
     urls = write_plain(rows, tmp_path.as_uri(), 3_000, chunk_rows=500, order=("k", "h"))
     tables = [read_chunk(url, None) for url in urls]
     assert 5 <= len(urls) <= 6 and max(t.num_rows for t in tables) < 900 and tables[0].column_names == ["k", "h", "id"]
@@ -160,6 +219,7 @@ def test_a_mask_reads_only_its_rows(spark: Any, tmp_path: Path) -> None:
 
 
 # what waits
+
 
 def test_rows_without_a_newer_change_stay_where_they_are(spark: Any, tmp_path: Path) -> None:
     lake = Lake(spark, tmp_path, "merge")
@@ -198,7 +258,8 @@ def test_changes_of_a_dead_run_are_carried_in_chunks_of_their_own(spark: Any, tm
     staged = lake.stage(mark, own_from=own_from)
     assert {c.carried: rows_of(c.url) for c in staged.chunks} == {
         True: [("update_preimage", "a", "1"), ("update_postimage", "a", "2")],
-        False: [("update_preimage", "b", "1"), ("update_postimage", "b", "2"), ("insert", "c", "2")]}
+        False: [("update_preimage", "b", "1"), ("update_postimage", "b", "2"), ("insert", "c", "2")],
+    }
     assert (staged.changed, staged.deleted, staged.carried) == (2, 0, 1)
 
 
@@ -214,7 +275,9 @@ def test_old_images_have_the_columns_of_the_new_schema(spark: Any, tmp_path: Pat
     (chunk,) = staged.chunks
     table = read_chunk(chunk.url, None)
     assert table.select(["__ondatra_change_type", "id", "n", "extra"]).to_pylist() == [
-        {"__ondatra_change_type": "insert", "id": "a", "n": 7, "extra": "x"}, {"__ondatra_change_type": "insert", "id": "b", "n": None, "extra": None}]
+        {"__ondatra_change_type": "insert", "id": "a", "n": 7, "extra": "x"},
+        {"__ondatra_change_type": "insert", "id": "b", "n": None, "extra": None},
+    ]
     assert table.column_names[:3] == ["id", "n", "extra"]
 
 
@@ -230,7 +293,7 @@ def test_what_waits_behind_a_job_becomes_what_its_outcome_makes_it(spark: Any, t
     assert needs_stage((job, behind))
     mark = lake.version
     lake.change([("a", "3")])
-    third = lake.stage(mark, job, behind)                   # the job is still open
+    third = lake.stage(mark, job, behind)  # the job is still open
     (newer,) = waiting(third, states.UNTRIED, first_id=3)
     assert {i: len(p) for i, p in third.superseded.items()} == {2: 4}
     ended = WaitingChunk(1, job.url, np.array([states.REFUSED, states.DONE], dtype=np.uint8))
@@ -241,6 +304,7 @@ def test_what_waits_behind_a_job_becomes_what_its_outcome_makes_it(spark: Any, t
 
 
 # everything again
+
 
 def test_a_full_run_sends_each_current_row_and_the_deletes_that_wait(spark: Any, tmp_path: Path) -> None:
     lake = Lake(spark, tmp_path, "merge")
@@ -285,6 +349,7 @@ def test_a_first_full_run_inserts(spark: Any, tmp_path: Path) -> None:
 
 # housekeeping
 
+
 def test_remains_are_folded_into_one_chunk_in_their_order(spark: Any, tmp_path: Path) -> None:
     lake = Lake(spark, tmp_path, "merge")
     lake.insert(("a", "1"), ("b", "1"))
@@ -295,7 +360,12 @@ def test_remains_are_folded_into_one_chunk_in_their_order(spark: Any, tmp_path: 
     one.states[0], two.states[1] = states.DONE, states.SUPERSEDED
     folded = fold([one, two], (tmp_path / "folded").as_uri())
     assert rows_of(folded.url) == [("insert", "b", "1"), ("insert", "c", "1")]
-    assert (folded.rows, folded.records, folded.change_counts, folded.states.tolist()) == (2, 2, {"insert": 2}, [states.REFUSED, states.UNKNOWN])
+    assert (folded.rows, folded.records, folded.change_counts, folded.states.tolist()) == (
+        2,
+        2,
+        {"insert": 2},
+        [states.REFUSED, states.UNKNOWN],
+    )
     assert {i: p.tolist() for i, p in folded.origins.items()} == {1: [1], 2: [0]}
     mark = lake.version
     lake.change([("b", "2")])
@@ -321,6 +391,7 @@ def test_a_chunk_without_rows_has_no_units() -> None:
 
 # whatever the model's columns are called
 
+
 def test_columns_may_be_called_anything_that_is_not_reserved(spark: Any, tmp_path: Path) -> None:
     lake = Lake(spark, tmp_path, "merge")
     spark.sql(f"ALTER TABLE {lake.table.sql} ADD COLUMNS (part STRING, `__first` STRING, `a.b é` STRING, version INT)")
@@ -329,7 +400,9 @@ def test_columns_may_be_called_anything_that_is_not_reserved(spark: Any, tmp_pat
     lake.change([("a", "2")])
     spark.sql(f"UPDATE {lake.table.sql} SET part = 'p', `__first` = 'f', `a.b é` = 'x', version = 3 WHERE id = 'a'")
     staged = lake.stage(mark, *waiting(first, states.REFUSED))
-    (row,) = read_chunk(staged.chunks[0].url, None).select(["id", "n", "part", "__first", "a.b é", "version"]).to_pylist()
+    (row,) = (
+        read_chunk(staged.chunks[0].url, None).select(["id", "n", "part", "__first", "a.b é", "version"]).to_pylist()
+    )
     assert row == {"id": "a", "n": "2", "part": "p", "__first": "f", "a.b é": "x", "version": 3}
 
 
@@ -348,8 +421,14 @@ def test_partitions_are_replaced_deletes_first(spark: Any, tmp_path: Path) -> No
     lake = Lake(spark, tmp_path, "partition")
     lake.insert(("d1", "a"), ("d1", "b"), ("d2", "c"))
     mark = lake.version
-    new = spark.sql("SELECT 'd1' AS id, n, xxhash64('d1', n) AS __ondatra_h1, CAST(hash('d1', n) AS BIGINT) AS __ondatra_h2 FROM VALUES ('a'), ('B') AS v (n)")
+    new = spark.sql(
+        "SELECT 'd1' AS id, n, xxhash64('d1', n) AS __ondatra_h1, CAST(hash('d1', n) AS BIGINT) AS __ondatra_h2 FROM "
+        "VALUES ('a'), ('B') AS v (n)"
+    )
     new.write.format("delta").mode("overwrite").option("replaceWhere", "id = 'd1'").save(lake.table.path)
     staged = lake.stage(mark)
-    assert [sorted(rows_of(c.url)) for c in staged.chunks] == [[("delete", "d1", "a"), ("delete", "d1", "b")], [("insert", "d1", "B"), ("insert", "d1", "a")]]
+    assert [sorted(rows_of(c.url)) for c in staged.chunks] == [
+        [("delete", "d1", "a"), ("delete", "d1", "b")],
+        [("insert", "d1", "B"), ("insert", "d1", "a")],
+    ]
     assert (staged.changed, staged.deleted) == (2, 0)

@@ -1,4 +1,5 @@
 """States and masks survive packing."""
+
 from __future__ import annotations
 
 import numpy as np

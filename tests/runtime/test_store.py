@@ -1,4 +1,5 @@
 """Both stores keep the same promises; the S3 one against a real server."""
+
 from __future__ import annotations
 
 import io
@@ -30,7 +31,11 @@ def store(request, tmp_path):
 
 def test_a_file_that_was_put_is_read_back(store):
     store.put_new("a/b.parquet", b"one")
-    assert (store.get("a/b.parquet"), store.local("a/b.parquet").read_bytes(), store.exists("a/b.parquet")) == (b"one", b"one", True)
+    assert (store.get("a/b.parquet"), store.local("a/b.parquet").read_bytes(), store.exists("a/b.parquet")) == (
+        b"one",
+        b"one",
+        True,
+    )
 
 
 def test_a_file_is_never_overwritten_by_put_new(store):
@@ -97,9 +102,15 @@ def test_an_url_of_another_sort_is_refused(url):
         open_store(url)
 
 
-@pytest.mark.parametrize(("bucket", "access", "secret", "said"), [
-    (BUCKET, "devkey", "wrong", "secret key does not belong"), (BUCKET, "nobody", "geheim", "access key is unknown"),
-    ("missing-bucket", "devkey", "devsecret123", "no such bucket"), (BUCKET, "rokey", "rosecret123", "not allowed to do that")])
+@pytest.mark.parametrize(
+    ("bucket", "access", "secret", "said"),
+    [
+        (BUCKET, "devkey", "wrong", "secret key does not belong"),
+        (BUCKET, "nobody", "geheim", "access key is unknown"),
+        ("missing-bucket", "devkey", "devsecret123", "no such bucket"),
+        (BUCKET, "rokey", "rosecret123", "not allowed to do that"),
+    ],
+)
 def test_a_check_says_why_a_bucket_cannot_be_used(s3, tmp_path, bucket, access, secret, said):
     with pytest.raises(StoreError, match=said) as error:
         S3Store(bucket, "p", credentials=own(s3, access, secret), cache_dir=tmp_path).check()
@@ -107,7 +118,12 @@ def test_a_check_says_why_a_bucket_cannot_be_used(s3, tmp_path, bucket, access, 
 
 
 def through(proxy, tmp_path, prefix):
-    return S3Store(BUCKET, prefix, credentials=Credentials("devkey", "devsecret123", region="us-east-1", endpoint=proxy.url), cache_dir=tmp_path / "p")
+    return S3Store(
+        BUCKET,
+        prefix,
+        credentials=Credentials("devkey", "devsecret123", region="us-east-1", endpoint=proxy.url),
+        cache_dir=tmp_path / "p",
+    )
 
 
 @pytest.mark.parametrize("size", [100_000, PART_SIZE + 100_000])
@@ -117,9 +133,9 @@ def test_a_connection_that_is_cut_in_the_middle_of_a_put_loses_and_doubles_nothi
     with before(s3.endpoint) as proxy:
         store = through(proxy, tmp_path, prefix)
         proxy.cut = 1
-        store.put_new("cut", data)                  # the request is sent again
+        store.put_new("cut", data)  # the request is sent again
         proxy.deaf = 1
-        store.put_new("deaf", data)                 # it was written, but the answer was lost: the second request meets its own file
+        store.put_new("deaf", data)  # it was written, but the answer was lost: the second request meets its own file
         assert (straight.get("cut"), straight.get("deaf"), proxy.cut, proxy.deaf) == (data, data, 0, 0)
         straight.put_new("theirs", b"other")
         proxy.deaf = 1
@@ -139,7 +155,10 @@ def test_a_bucket_in_another_region_is_told_with_its_region(tmp_path):
     class Elsewhere(BaseHTTPRequestHandler):
         def do_PUT(self):
             self.rfile.read(int(self.headers["Content-Length"]))
-            body = b"<Error><Code>AuthorizationHeaderMalformed</Code><Message>the region 'us-east-1' is wrong</Message></Error>"
+            body = (
+                b"<Error><Code>AuthorizationHeaderMalformed</Code><Message>the region 'us-east-1' is "
+                b"wrong</Message></Error>"
+            )
             self.send_response(400)
             self.send_header("x-amz-bucket-region", "eu-north-1")
             self.send_header("Content-Length", str(len(body)))
@@ -151,14 +170,24 @@ def test_a_bucket_in_another_region_is_told_with_its_region(tmp_path):
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere)
     Thread(target=server.serve_forever, daemon=True).start()
-    store = S3Store("b", "", credentials=Credentials("k", "s", region="us-east-1", endpoint=f"http://127.0.0.1:{server.server_port}"), cache_dir=tmp_path)
+    store = S3Store(
+        "b",
+        "",
+        credentials=Credentials("k", "s", region="us-east-1", endpoint=f"http://127.0.0.1:{server.server_port}"),
+        cache_dir=tmp_path,
+    )
     with pytest.raises(StoreError, match=r"another region than us-east-1 \(eu-north-1\)"):
         store.check()
     server.shutdown()
 
 
 def test_a_server_that_is_down_is_named(tmp_path):
-    store = S3Store("b", "p", credentials=Credentials("k", "s", region="us-east-1", endpoint="http://127.0.0.1:9"), cache_dir=tmp_path)
+    store = S3Store(
+        "b",
+        "p",
+        credentials=Credentials("k", "s", region="us-east-1", endpoint="http://127.0.0.1:9"),
+        cache_dir=tmp_path,
+    )
     with pytest.raises(StoreError, match=r"127\.0\.0\.1:9 can be reached"):
         store.get("x")
 
@@ -197,7 +226,12 @@ def test_a_role_gives_credentials_that_renew_themselves(monkeypatch, tmp_path):
 
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "install")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "install-secret")
-    store = S3Store("b", "p", credentials=Credentials(role_arn="arn:aws:iam::1:role/x", external_id="e", region="us-east-1"), cache_dir=tmp_path)
+    store = S3Store(
+        "b",
+        "p",
+        credentials=Credentials(role_arn="arn:aws:iam::1:role/x", external_id="e", region="us-east-1"),
+        cache_dir=tmp_path,
+    )
     assert isinstance(store.client._request_signer._credentials, RefreshableCredentials)
 
 

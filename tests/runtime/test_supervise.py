@@ -1,4 +1,5 @@
 """Work that is left behind, and calls announced ahead."""
+
 from __future__ import annotations
 
 import queue

@@ -1,4 +1,5 @@
 """Upkeep changes nothing that a table says, and removes nothing that a sync still needs."""
+
 from __future__ import annotations
 
 import datetime as dt
@@ -57,4 +58,7 @@ def test_only_files_that_no_version_since_the_mark_needs_are_removed(table: Buil
 
 def test_nothing_is_removed_before_the_first_run_has_read_it(table: Built) -> None:
     assert keep(table.spark, table.table, None, keep_for=NOW).removed is None
-    assert sorted(r["_change_type"] for r in table.table.feed(table.spark, 0, 4).collect()) == ["insert"] * 3 + ["update_postimage", "update_preimage"]
+    assert sorted(r["_change_type"] for r in table.table.feed(table.spark, 0, 4).collect()) == ["insert"] * 3 + [
+        "update_postimage",
+        "update_preimage",
+    ]

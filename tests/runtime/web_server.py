@@ -1,4 +1,5 @@
 """A small recording HTTP server for the tests of the push layer; it answers what each test tells it."""
+
 from __future__ import annotations
 
 import json
@@ -54,7 +55,9 @@ class WebServer:
 
             def handle_one(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                seen = Seen(self.command, self.path, {k.lower(): v for k, v in self.headers.items()}, body, time.monotonic())
+                seen = Seen(
+                    self.command, self.path, {k.lower(): v for k, v in self.headers.items()}, body, time.monotonic()
+                )
                 outer.seen.append(seen)
                 status, headers, content = outer.reply(seen)
                 content = content if isinstance(content, bytes) else json.dumps(content).encode()
@@ -102,7 +105,9 @@ def web_server() -> Iterator[WebServer]:
 
 def slowly(pause: float) -> Callable[[Seen], Reply]:
     """Answers with the body it was sent, after a while."""
+
     def reply(seen: Seen) -> Reply:
         time.sleep(pause)
         return 200, {}, seen.body or b"{}"
+
     return reply

@@ -1,4 +1,5 @@
 """What a person may see and do, asked of the pages themselves."""
+
 from __future__ import annotations
 
 import pytest
@@ -11,7 +12,13 @@ from ondatra_web.models import AuditLog, Run, Sync
 from tests.web.filled import a_run, a_sync, closing, person, workspace
 
 pytestmark = pytest.mark.django_db
-PAGES = ["/syncs/{sync}/", "/runs/{run}/", "/runs/{run}/live/", "/runs/{run}/records/", "/runs/{run}/records/download/?format=csv"]
+PAGES = [
+    "/syncs/{sync}/",
+    "/runs/{run}/",
+    "/runs/{run}/live/",
+    "/runs/{run}/records/",
+    "/runs/{run}/records/download/?format=csv",
+]
 WRITES = ["/syncs/{sync}/start/", "/runs/{run}/cancel/", "/runs/{run}/confirm/"]
 
 
@@ -44,7 +51,9 @@ def test_someone_who_is_not_signed_in_is_sent_to_the_login(client: Client, run: 
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_a_stranger_finds_nothing_at_another_organizations_address(client: Client, run: Run, stranger: User, address: str) -> None:
+def test_a_stranger_finds_nothing_at_another_organizations_address(
+    client: Client, run: Run, stranger: User, address: str
+) -> None:
     client.force_login(stranger)
 
     assert client.get(address.format(sync=run.sync_id, run=run.pk)).status_code == 404

@@ -1,4 +1,6 @@
-"""Clocks that jump: nobody living is taken for dead, nobody dead for living, no schedule and no budget waits an hour."""
+"""Clocks that jump: nobody living is taken for dead, nobody dead for living, no schedule and no budget waits an
+hour."""
+
 from __future__ import annotations
 
 import fcntl
@@ -29,8 +31,15 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *modules: Any) -> None:
         self.passed, self.jumped = 0.0, 0.0
         for module in modules:
-            monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + self.passed, sleep=time.sleep,
-                                                                time=lambda: time.time() + self.passed + self.jumped))
+            monkeypatch.setattr(
+                module,
+                "time",
+                SimpleNamespace(
+                    monotonic=lambda: time.monotonic() + self.passed,
+                    sleep=time.sleep,
+                    time=lambda: time.time() + self.passed + self.jumped,
+                ),
+            )
             if hasattr(module, "timezone"):
                 monkeypatch.setattr(module, "timezone", SimpleNamespace(now=self.now))
 
@@ -58,25 +67,29 @@ def beats(worker: Worker, clock: Clock) -> Worker:
 
 
 @pytest.mark.parametrize("jump", [3600, -3600])
-def test_a_worker_elsewhere_is_dead_when_it_was_silent_for_a_minute_whatever_the_clock_says(clock: Clock, jump: float) -> None:
+def test_a_worker_elsewhere_is_dead_when_it_was_silent_for_a_minute_whatever_the_clock_says(
+    clock: Clock, jump: float
+) -> None:
     worker = beats(Worker(kind="push", host="elsewhere", pid=1), clock)
     assert not workers.is_dead(worker)
     clock.jumps(jump)
-    for _ in range(5):                          # it lives on, by the new clock
+    for _ in range(5):  # it lives on, by the new clock
         clock.passes(9)
         assert not workers.is_dead(worker)
         clock.passes(1)
         beats(worker, clock)
     clock.jumps(-jump)
     clock.passes(5)
-    assert not workers.is_dead(worker)          # seen for the last time
+    assert not workers.is_dead(worker)  # seen for the last time
     clock.passes(55)
     assert workers.is_dead(worker) is (jump < 0)
     clock.passes(6)
     assert workers.is_dead(worker)
 
 
-def test_a_stopped_process_of_this_machine_is_known_by_the_clock_that_cannot_be_set(clock: Clock, tmp_path: Path) -> None:
+def test_a_stopped_process_of_this_machine_is_known_by_the_clock_that_cannot_be_set(
+    clock: Clock, tmp_path: Path
+) -> None:
     worker = Worker.objects.create(kind="push", host=socket.gethostname(), pid=1, lock=str(tmp_path / "lock"))
     with open(worker.lock, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -88,10 +101,10 @@ def test_a_stopped_process_of_this_machine_is_known_by_the_clock_that_cannot_be_
         assert not workers.is_dead(worker)
         clock.passes(2)
         assert workers.is_dead(worker)
-        workers._tell_time(lock)                # it was woken up: `time` here is the real one, so pass no time
+        workers._tell_time(lock)  # it was woken up: `time` here is the real one, so pass no time
         clock.passed = 0
         assert not workers.is_dead(worker)
-    assert workers.is_dead(worker)              # the lock is free
+    assert workers.is_dead(worker)  # the lock is free
 
 
 def test_a_schedule_is_made_up_for_once_after_a_jump_forward_and_waits_no_hour_after_one_back(clock: Clock) -> None:
@@ -105,7 +118,7 @@ def test_a_schedule_is_made_up_for_once_after_a_jump_forward_and_waits_no_hour_a
     Run.objects.all().delete()
     clock.jumps(-3600)
     scheduling.start_scheduled()
-    waits = Sync.objects.get(pk=sync.pk).next_run_at - clock.now()      # type: ignore[operator]
+    waits = Sync.objects.get(pk=sync.pk).next_run_at - clock.now()  # type: ignore[operator]
     assert started() == 0 and timedelta() < waits <= timedelta(minutes=15)
     clock.passes(15 * 60)
     scheduling.start_scheduled()
@@ -142,7 +155,7 @@ def test_a_budget_in_redis_waits_no_hour_after_a_jump_back(redis_url: str) -> No
     limiter, redis = RedisLimiter(redis_url, "jump:"), Redis.from_url(redis_url)
     name = limiter._name("a")
     ahead = time.time() * 1000 + 3_600_000
-    redis.zadd(name, {"hit": ahead})            # as if Redis had taken them before its clock was set back
+    redis.zadd(name, {"hit": ahead})  # as if Redis had taken them before its clock was set back
     redis.set(name + ":pause", 300, px=3_600_000)
     began = time.monotonic()
     limiter.take("a", 1, 60, lambda: False)
@@ -154,7 +167,9 @@ def test_a_run_whose_worker_died_is_resumed_though_other_workers_live(clock: Clo
     living = beats(Worker(kind="push", host="elsewhere", pid=2), clock)
     run = a_run(a_sync(workspace()), "working", staged=True)
     chunk = run.sync.chunk_set.create(url="file:///chunk", rows=1, records=1, states=b"")
-    delivery = Delivery.objects.create(run=run, chunk=chunk, ordinal=0, rows=1, records=1, status="claimed", owner=living)
+    delivery = Delivery.objects.create(
+        run=run, chunk=chunk, ordinal=0, rows=1, records=1, status="claimed", owner=living
+    )
     queued = lambda: stub_broker.queues["push"].qsize() if "push" in stub_broker.queues else 0
     scheduling.resume_dead()
     assert queued() == 0

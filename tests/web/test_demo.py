@@ -1,4 +1,5 @@
 """The demo: its data, its destination, its push functions, and all of it together."""
+
 from __future__ import annotations
 
 import http.client
@@ -21,7 +22,16 @@ from runtime.push.function import CallContext, PushCall, load_push
 from runtime.push.http.rate_limits import MemoryLimiter
 
 ROOT = Path(__file__).resolve().parents[2]
-AIRBUS = {"tailnum": "N1", "year": 1999, "manufacturer": "AIRBUS", "model": "A320-214", "engines": 2, "seats": 182, "flights": 3, "miles": 900}
+AIRBUS = {
+    "tailnum": "N1",
+    "year": 1999,
+    "manufacturer": "AIRBUS",
+    "model": "A320-214",
+    "engines": 2,
+    "seats": 182,
+    "flights": 3,
+    "miles": 900,
+}
 
 
 @pytest.fixture
@@ -60,6 +70,7 @@ def destination(monkeypatch: pytest.MonkeyPatch) -> Iterator[Destination]:
 
 # data
 
+
 def test_load_reveals_the_first_days_once_and_next_one_more(project: Path) -> None:
     days = [data.FIRST + timedelta(days=i) for i in range(data.FIRST_DAYS)]
     assert data.load(project) == days
@@ -88,19 +99,28 @@ def test_the_demos_models_and_push_functions_have_no_problem(project: Path) -> N
     checked, problems = check_project(project, secrets=secrets.from_environment({}))
     assert problems == [] and checked is not None and checked.warnings == ()
     assert {n: m.kind for n, m in checked.models.items() if m.sink} == {
-        "sync.aircraft": "merge", "sync.airline_days": "tracked", "sync.routes": "table"}
+        "sync.aircraft": "merge",
+        "sync.airline_days": "tracked",
+        "sync.routes": "table",
+    }
 
 
 # destination
 
-@pytest.mark.parametrize("change, answer", [
-    ({}, (201, {"id": "N1"})),
-    ({"tailnum": None}, (422, {"error": 'field "tailnum" is required'})),
-    ({"year": None}, (422, {"error": 'field "year" is required'})),
-    ({"manufacturer": "KILDALL GARY"}, (409, {"error": 'manufacturer "KILDALL GARY" is unknown'})),
-    ({"seats": 450}, (422, {"error": "seats: 450 is more than 400"})),
-])
-def test_the_destination_takes_an_aircraft_or_says_what_is_wrong(destination: Destination, change: dict[str, Any], answer: Any) -> None:
+
+@pytest.mark.parametrize(
+    "change, answer",
+    [
+        ({}, (201, {"id": "N1"})),
+        ({"tailnum": None}, (422, {"error": 'field "tailnum" is required'})),
+        ({"year": None}, (422, {"error": 'field "year" is required'})),
+        ({"manufacturer": "KILDALL GARY"}, (409, {"error": 'manufacturer "KILDALL GARY" is unknown'})),
+        ({"seats": 450}, (422, {"error": "seats: 450 is more than 400"})),
+    ],
+)
+def test_the_destination_takes_an_aircraft_or_says_what_is_wrong(
+    destination: Destination, change: dict[str, Any], answer: Any
+) -> None:
     assert destination.ask("POST", "/aircraft", {**AIRBUS, **change}) == answer
 
 
@@ -127,19 +147,31 @@ def test_the_page_shows_what_is_held_and_escapes_it(destination: Destination) ->
 
 # push functions
 
-def push(project: Path, name: str, rows: list[tuple[str, dict[str, Any]]], kind: str = "merge", batch_number: int = 1) -> list[tuple[str, str | None]]:
+
+def push(
+    project: Path, name: str, rows: list[tuple[str, dict[str, Any]]], kind: str = "merge", batch_number: int = 1
+) -> list[tuple[str, str | None]]:
     """The outcomes of one call with these (change type, row)."""
     own = secrets.from_environment()
     given = [{**row, "__ondatra_rowid": i, "__ondatra_change_type": change} for i, (change, row) in enumerate(rows)]
-    result = load_push(project, name, secrets=own).push(PushCall(given, kind=kind, batch_number=batch_number), CallContext(own, MemoryLimiter()))
+    result = load_push(project, name, secrets=own).push(
+        PushCall(given, kind=kind, batch_number=batch_number), CallContext(own, MemoryLimiter())
+    )
     return [(o.kind, o.message) for o in result.outcomes]
 
 
-def test_an_aircraft_is_posted_then_patched_and_a_wrong_one_is_rejected_with_the_reason(project: Path, destination: Destination) -> None:
+def test_an_aircraft_is_posted_then_patched_and_a_wrong_one_is_rejected_with_the_reason(
+    project: Path, destination: Destination
+) -> None:
     flown = {**AIRBUS, "flights": 4}
     assert push(project, "assets", [("insert", AIRBUS), ("insert", {**AIRBUS, "tailnum": "N2", "year": None})]) == [
-        ("ok", None), ("reject", '422: field "year" is required')]
-    assert push(project, "assets", [("update_preimage", AIRBUS), ("update_postimage", flown)]) == [("ok", None), ("ok", None)]
+        ("ok", None),
+        ("reject", '422: field "year" is required'),
+    ]
+    assert push(project, "assets", [("update_preimage", AIRBUS), ("update_postimage", flown)]) == [
+        ("ok", None),
+        ("ok", None),
+    ]
     page = destination.ask("GET", "/")[1]
     assert "<td>N1</td>" in page and "<td>4</td>" in page and "N2" not in page
 

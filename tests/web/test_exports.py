@@ -1,4 +1,5 @@
 """Whole results as a job: what the worker writes, how far it is, who may fetch it, and what becomes of it."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -31,11 +32,16 @@ ROWS = 120
 @pytest.fixture
 def run(tmp_path: Path, settings: Any) -> Run:
     """Rows in three files, every tenth rejected, one of them a formula."""
-    settings.ONDATRA = dataclasses.replace(settings.ONDATRA, data_dir=tmp_path / "data", tracking_url=(tmp_path / "store").as_uri())
+    settings.ONDATRA = dataclasses.replace(
+        settings.ONDATRA, data_dir=tmp_path / "data", tracking_url=(tmp_path / "store").as_uri()
+    )
     found = a_run(a_sync(workspace()), "completed_with_rejects", **closing(ROWS, rejected=12))
-    rows = [record("=1+1" if i == 5 else f"N{i:03}", *(("rejected", f"bad {i}", "reject") if i % 10 == 0 else ()), row=i) for i in range(ROWS)]
+    rows = [
+        record("=1+1" if i == 5 else f"N{i:03}", *(("rejected", f"bad {i}", "reject") if i % 10 == 0 else ()), row=i)
+        for i in range(ROWS)
+    ]
     for number in range(3):
-        put_records(found, tmp_path / "store", rows[40 * number:40 * number + 40], number=number)
+        put_records(found, tmp_path / "store", rows[40 * number : 40 * number + 40], number=number)
     return found
 
 
@@ -58,19 +64,24 @@ def test_a_job_writes_every_format_whole_and_says_how_many(run: Run) -> None:
     read = {format: exporting.place(one).read_bytes() for format, one in made.items()}
     assert {(one.status, one.rows, one.wanted, one.error) for one in made.values()} == {("done", ROWS, ROWS, "")}
     assert [one.size for one in made.values()] == [len(data) for data in read.values()]
-    assert [orjson.loads(line)["row_id"] for line in read["jsonl"].splitlines()] == [r["row_id"] for r in orjson.loads(read["json"])] == list(range(ROWS))
+    assert (
+        [orjson.loads(line)["row_id"] for line in read["jsonl"].splitlines()]
+        == [r["row_id"] for r in orjson.loads(read["json"])]
+        == list(range(ROWS))
+    )
     assert pq.read_table(io.BytesIO(read["parquet"])).column("identifier").to_pylist()[4:6] == ["N004", "=1+1"]
-    assert b"\r\n\"'=1+1\"," in read["csv"] and read["csv"].count(b"\r\n") == ROWS + 1
+    assert b'\r\n"\'=1+1",' in read["csv"] and read["csv"].count(b"\r\n") == ROWS + 1
 
 
 def test_more_rows_than_come_at_once_are_a_job_with_a_sample_beside_it(
-        alice: Client, run: Run, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any) -> None:
+    alice: Client, run: Run, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
+) -> None:
     monkeypatch.setattr(window, "MOST_AT_ONCE", 50)
     monkeypatch.setattr(window, "SAMPLE", 7)
     page = alice.get(f"/runs/{run.pk}/records/").content.decode()
     assert "All 120, as a file to fetch" in page and "The first 7, at once" in page
     assert alice.get(f"/runs/{run.pk}/records/download/?format=csv").status_code == 413
-    sample = b"".join(alice.get(f"/runs/{run.pk}/records/download/?format=jsonl&sample=1").streaming_content)    # type: ignore[arg-type]
+    sample = b"".join(alice.get(f"/runs/{run.pk}/records/download/?format=jsonl&sample=1").streaming_content)  # type: ignore[arg-type]
     assert len(sample.splitlines()) == 7
 
     with django_capture_on_commit_callbacks(execute=True):
@@ -82,7 +93,7 @@ def test_more_rows_than_come_at_once_are_a_job_with_a_sample_beside_it(
     shown = alice.get(address).content.decode()
     assert "12 rows" in shown and "sync.aircraft.run" in shown and ".rejected.jsonl" in shown
     fetched = alice.get(f"{address}file/")
-    lines = b"".join(fetched.streaming_content).splitlines()                            # type: ignore[arg-type]
+    lines = b"".join(fetched.streaming_content).splitlines()  # type: ignore[arg-type]
     assert [orjson.loads(line)["row_id"] for line in lines] == list(range(0, ROWS, 10))
     assert "jsonl · 12 rows · done" in alice.get(f"/runs/{run.pk}/records/").content.decode()
 
@@ -91,7 +102,7 @@ def _messages() -> list[Any]:
     import dramatiq
 
     queue.broker().declare_queue("export")
-    waiting = queue.broker().queues["export"]                                            # type: ignore[attr-defined]
+    waiting = queue.broker().queues["export"]  # type: ignore[attr-defined]
     return [dramatiq.Message.decode(waiting.get()) for _ in range(waiting.qsize())]
 
 
@@ -108,6 +119,7 @@ def test_progress_is_told_and_a_cancelled_export_leaves_nothing(run: Run, monkey
             seen.append((Export.objects.get(pk=made.pk).rows, Export.objects.get(pk=made.pk).percent))
             if rows == 80:
                 exporting.cancel(made)
+
         return told
 
     monkeypatch.setattr(exporting, "_teller", spy)
@@ -121,7 +133,7 @@ def test_progress_is_told_and_a_cancelled_export_leaves_nothing(run: Run, monkey
 def test_a_damaged_file_is_named_and_everything_else_is_in_the_file(alice: Client, run: Run, tmp_path: Path) -> None:
     place = next((tmp_path / "store").rglob("records_updated.1.parquet"))
     data = bytearray(place.read_bytes())
-    data[40:400] = bytes(360)                       # its footer still reads well
+    data[40:400] = bytes(360)  # its footer still reads well
     place.write_bytes(bytes(data))
 
     made = done(run, format="jsonl")
@@ -158,7 +170,9 @@ def test_what_was_searched_for_is_not_kept_where_the_key_is_masked(client: Clien
 
     address = client.post(f"/runs/{masked.pk}/records/export/?q=ada@example.com", {"format": "csv"})["Location"]
 
-    assert "ada@example.com" not in str(list(Export.objects.values_list("filter"))) + client.get(address).content.decode()
+    assert (
+        "ada@example.com" not in str(list(Export.objects.values_list("filter"))) + client.get(address).content.decode()
+    )
     made = Export.objects.get()
     exporting.work(made.pk)
     made.refresh_from_db()
@@ -215,7 +229,9 @@ def test_the_file_of_a_run_goes_with_its_records(run: Run) -> None:
     assert not exporting.place(made).exists()
 
 
-def test_what_is_sent_again_is_not_kept_either_where_the_key_is_masked(client: Client, run: Run, tmp_path: Path) -> None:
+def test_what_is_sent_again_is_not_kept_either_where_the_key_is_masked(
+    client: Client, run: Run, tmp_path: Path
+) -> None:
     masked = a_run(a_sync(workspace(), "sync.contacts"), **closing(1))
     hashed = Masker([Mask("identifier", "hash")], masked.sync.workspace.mask_key).value("identifier", "ada@example.com")
     put_records(masked, tmp_path / "store", [record(hashed), record("f" * 64)])

@@ -1,4 +1,5 @@
 """Syncs of which nothing changed and nothing waits get their runs all at once, and nothing else is written."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -20,13 +21,18 @@ from runtime.store.base import open_store
 from tests.web.filled import workspace
 
 pytestmark = pytest.mark.django_db
-PUSH = 'API = {"push": {"batch_mode": "atomic"}, "destination": {"type": "Nowhere", "object": "Things"}}\n\ndef push(rows):\n    return None\n'
+PUSH = (
+    'API = {"push": {"batch_mode": "atomic"}, "destination": {"type": "Nowhere", "object": "Things"}}\n\ndef '
+    "push(rows):\n    return None\n"
+)
 
 
 @pytest.fixture(autouse=True)
 def store_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Ids of runs begin anew with each test's tables: files in a shared store would meet those of others."""
-    monkeypatch.setattr(settings, "ONDATRA", dataclasses.replace(settings.ONDATRA, tracking_url=(tmp_path / "store").as_uri()))
+    monkeypatch.setattr(
+        settings, "ONDATRA", dataclasses.replace(settings.ONDATRA, tracking_url=(tmp_path / "store").as_uri())
+    )
 
 
 @pytest.fixture
@@ -42,38 +48,73 @@ def place(folder: Path, syncs: int) -> Workspace:
     (folder / "rows.csv").write_text("id,n\n1,a\n")
     for i in range(syncs):
         (folder / f"models/sync/s{i}.sql").write_text(
-            f"-- @kind: merge\n-- @unique_key: id\n-- @sink: nothing\nSELECT id, n, {i} AS i FROM read_csv('rows.csv')\n")
-    time.sleep(2.05)                            # a file modified under 2 s ago counts as changed
+            f"-- @kind: merge\n-- @unique_key: id\n-- @sink: nothing\nSELECT id, n, {i} AS i FROM "
+            f"read_csv('rows.csv')\n"
+        )
+    time.sleep(2.05)  # a file modified under 2 s ago counts as changed
     made = workspace(folder.name)
     made.project_dir = str(folder)
     made.save()
     walk = execution.prepare(made)
     for name, model in walk.project.models.items():
         translated = walk.project.translated[name]
-        ModelState.objects.create(workspace=made, name=name, kind=model.kind, table_version=3, fingerprint=fingerprint.fingerprint(model, translated, {}), rows=1,
-                                  columns=[[c.name, c.duckdb_type, c.spark_type] for c in translated.columns or ()])
+        ModelState.objects.create(
+            workspace=made,
+            name=name,
+            kind=model.kind,
+            table_version=3,
+            fingerprint=fingerprint.fingerprint(model, translated, {}),
+            rows=1,
+            columns=[[c.name, c.duckdb_type, c.spark_type] for c in translated.columns or ()],
+        )
     Sync.objects.filter(workspace=made).update(mark=3, source_rows=5, invalid_rows=1)
-    execution.run_here(made, [], {})            # the long way: notes destination and columns
+    execution.run_here(made, [], {})  # the long way: notes destination and columns
     return made
 
 
-def test_their_runs_are_complete_and_cost_no_query_each(tmp_path: Path, no_spark: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_their_runs_are_complete_and_cost_no_query_each(
+    tmp_path: Path, no_spark: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     asked = []
     for folder, syncs in (("few", 2), ("many", 12)):
         made = place(tmp_path / folder, syncs)
-        before = list(ModelState.objects.filter(workspace=made).values("fingerprint", "table_version", "sql_as_run", "columns"))
+        before = list(
+            ModelState.objects.filter(workspace=made).values("fingerprint", "table_version", "sql_as_run", "columns")
+        )
         with CaptureQueriesContext(connection) as queries:
             walk = execution.run_here(made, [], {}, trigger="schedule")
             said = execution.report(walk)
         asked.append(len(queries))
         assert {m["action"] for m in said["models"]} == {"unchanged"}
-        assert [s["counts"]["unchanged"] for s in said["syncs"]] == [4] * syncs and {s["status"] for s in said["syncs"]} == {"completed"}
-        assert list(ModelState.objects.filter(workspace=made).values("fingerprint", "table_version", "sql_as_run", "columns")) == before
+        assert [s["counts"]["unchanged"] for s in said["syncs"]] == [4] * syncs and {
+            s["status"] for s in said["syncs"]
+        } == {"completed"}
+        assert (
+            list(
+                ModelState.objects.filter(workspace=made).values(
+                    "fingerprint", "table_version", "sql_as_run", "columns"
+                )
+            )
+            == before
+        )
     assert asked[1] - asked[0] < 10
     run = walk.runs["sync.s0"]
     run.refresh_from_db()
     long_way = Run.objects.filter(sync=run.sync).order_by("pk")[0]
-    same = ("status", "counts", "tracking", "staged", "table_version", "store_url", "bucket", "owner", "error", "step", "options", "finalized")
+    same = (
+        "status",
+        "counts",
+        "tracking",
+        "staged",
+        "table_version",
+        "store_url",
+        "bucket",
+        "owner",
+        "error",
+        "step",
+        "options",
+        "finalized",
+    )
     assert {n: getattr(run, n) for n in same} == {n: getattr(long_way, n) for n in same}
     assert run.trigger == "schedule" and set(run.step_times) == set(long_way.step_times)
     told = {k: v for k, v in long_way.metadata.items() if k not in ("sync_run_id", "started_at")}
@@ -85,8 +126,13 @@ def test_their_runs_are_complete_and_cost_no_query_each(tmp_path: Path, no_spark
     assert f"run {run.pk} of sync.s0 started" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("change", [{"finalize_due": True, "finalize_counts": [1, 0]}, {"destination": None}, {"columns": []}, {"sink_args": ["x"]}])
-def test_a_sync_with_anything_left_to_do_goes_the_long_way(tmp_path: Path, no_spark: None, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [{"finalize_due": True, "finalize_counts": [1, 0]}, {"destination": None}, {"columns": []}, {"sink_args": ["x"]}],
+)
+def test_a_sync_with_anything_left_to_do_goes_the_long_way(
+    tmp_path: Path, no_spark: None, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
+) -> None:
     made = place(tmp_path / "p", 2)
     began: list[str] = []
     usual = pipeline.Line._sync

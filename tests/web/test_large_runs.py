@@ -1,4 +1,5 @@
 """One record of a large sync: only the files that may hold it are named and opened."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -31,10 +32,19 @@ def test_a_history_names_only_files_with_room_for_the_identifier(tmp_path: Path)
     def named(identifier: str) -> set[int]:
         return {int(f.name.split(".")[1]) for f in records.history_files(sync, [identifier])}
 
-    assert [named(i) for i in ("g", "\u00e9", "Z", "b\0a", "C" * 300, "\u00ea")] == [{2}, {2}, {0}, {1, 3}, {0, 4}, set()]
-    assert [(e["identifier"], e["sync_run_id"]) for e in records.history_of(sync, "g")] == [("g", str(run.pk)) for run in reversed(runs)]
+    assert [named(i) for i in ("g", "\u00e9", "Z", "b\0a", "C" * 300, "\u00ea")] == [
+        {2},
+        {2},
+        {0},
+        {1, 3},
+        {0, 4},
+        set(),
+    ]
+    assert [(e["identifier"], e["sync_run_id"]) for e in records.history_of(sync, "g")] == [
+        ("g", str(run.pk)) for run in reversed(runs)
+    ]
     assert [len(records.history_of(sync, i)) for i in ("B", "C" * 300)] == [2, 4]
-    assert len(records.history_files(sync)) == 10                   # the index is made of all
+    assert len(records.history_files(sync)) == 10  # the index is made of all
 
 
 def test_the_requests_of_a_record_come_from_the_file_of_its_chunk(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 """Models as a graph: where boxes stand, what the page says, and that it holds for hundreds."""
+
 from __future__ import annotations
 
 import itertools
@@ -26,8 +27,14 @@ def test_inputs_stand_to_the_left_of_what_reads_them_and_no_two_boxes_touch() ->
     where = {spot.name: spot for spot in drawing.spots}
     assert set(where) == set(inputs)
     assert all(where[i].x + graph.WIDTH < where[name].x for name, found in inputs.items() for i in found)
-    assert not [(a, b) for a, b in itertools.combinations(where.values(), 2) if abs(a.x - b.x) < graph.WIDTH and abs(a.y - b.y) < graph.HEIGHT]
-    assert all(spot.x + graph.WIDTH <= drawing.width and spot.y + graph.HEIGHT <= drawing.height for spot in where.values())
+    assert not [
+        (a, b)
+        for a, b in itertools.combinations(where.values(), 2)
+        if abs(a.x - b.x) < graph.WIDTH and abs(a.y - b.y) < graph.HEIGHT
+    ]
+    assert all(
+        spot.x + graph.WIDTH <= drawing.width and spot.y + graph.HEIGHT <= drawing.height for spot in where.values()
+    )
     assert len(drawing.paths) == sum(map(len, inputs.values()))
 
 
@@ -53,7 +60,9 @@ pages = pytest.mark.django_db
 
 
 def state(place: Workspace, name: str, *inputs: str, action: str = "built", **fields: object) -> ModelState:
-    return ModelState.objects.create(workspace=place, name=name, inputs=list(inputs), **{"kind": "table", "last_action": action, **fields})
+    return ModelState.objects.create(
+        workspace=place, name=name, inputs=list(inputs), **{"kind": "table", "last_action": action, **fields}
+    )
 
 
 @pages
@@ -72,10 +81,10 @@ def test_the_graph_says_what_became_of_each_model_and_leads_to_it(client: Client
     assert "mart.planes: failed. no column &lt;yeer&gt;" in text
     assert "→ HubSpot" in text
     assert "old.gone" not in text
-    assert "<form" not in text.split("<main")[1].replace('<form class="row filterbar"', "")     # nothing is sent from here
+    assert "<form" not in text.split("<main")[1].replace('<form class="row filterbar"', "")  # nothing is sent from here
 
     narrowed = client.get("/models/lineage/?q=raw").content.decode()
-    assert "3 of 3 models" in narrowed                                       # a filter keeps what the model needs and what needs it
+    assert "3 of 3 models" in narrowed  # a filter keeps what the model needs and what needs it
 
 
 @pages
@@ -83,11 +92,24 @@ def test_a_model_shows_its_sql_as_written_and_as_run_and_its_columns(client: Cli
     place = workspace()
     client.force_login(person("alice", place))
     state(place, "raw.flights")
-    shown = state(place, "mart.planes", "raw.flights", sql_as_written="SELECT a::INT FROM raw.flights", sql_as_run="SELECT CAST(a AS INT) FROM raw__flights",
-                  columns=[["a", "INTEGER", "INT"]], file="models/mart/planes.sql")
+    shown = state(
+        place,
+        "mart.planes",
+        "raw.flights",
+        sql_as_written="SELECT a::INT FROM raw.flights",
+        sql_as_run="SELECT CAST(a AS INT) FROM raw__flights",
+        columns=[["a", "INTEGER", "INT"]],
+        file="models/mart/planes.sql",
+    )
     state(place, "other.far")
     text = client.get(f"/models/{shown.pk}/").content.decode()
-    for said in ("SELECT a::INT FROM raw.flights", "SELECT CAST(a AS INT) FROM raw__flights", "<code>INTEGER</code>", "models/mart/planes.sql", "raw.flights"):
+    for said in (
+        "SELECT a::INT FROM raw.flights",
+        "SELECT CAST(a AS INT) FROM raw__flights",
+        "<code>INTEGER</code>",
+        "models/mart/planes.sql",
+        "raw.flights",
+    ):
         assert said in text
     assert "other.far" not in text
     client.force_login(person("charlie", workspace("elsewhere")))
@@ -99,8 +121,18 @@ def test_a_model_shows_its_sql_as_written_and_as_run_and_its_columns(client: Cli
 def test_three_hundred_models_take_few_questions_and_little_time(client: Client) -> None:
     place = workspace()
     client.force_login(person("alice", place))
-    ModelState.objects.bulk_create([ModelState(workspace=place, name=f"a.{name}", kind="merge", inputs=[f"a.{i}" for i in found], last_action="unchanged")
-                                    for name, found in many(300).items()])
+    ModelState.objects.bulk_create(
+        [
+            ModelState(
+                workspace=place,
+                name=f"a.{name}",
+                kind="merge",
+                inputs=[f"a.{i}" for i in found],
+                last_action="unchanged",
+            )
+            for name, found in many(300).items()
+        ]
+    )
     client.get("/models/lineage/")
     with CaptureQueriesContext(connection) as asked:
         began = time.perf_counter()

@@ -1,4 +1,5 @@
 """Claims: each has one owner whatever breaks, and who lost his does not send."""
+
 from __future__ import annotations
 
 import time
@@ -25,7 +26,9 @@ pytestmark = pytest.mark.django_db
 def run() -> Run:
     """With one chunk that waits for its delivery."""
     run = a_run(a_sync(workspace()), "working", staged=True)
-    chunk = run.sync.chunk_set.create(url="file:///chunk", rows=1, records=1, states=states.pack(np.full(1, states.UNTRIED, dtype=np.uint8)))
+    chunk = run.sync.chunk_set.create(
+        url="file:///chunk", rows=1, records=1, states=states.pack(np.full(1, states.UNTRIED, dtype=np.uint8))
+    )
     Delivery.objects.create(run=run, chunk=chunk, ordinal=0, rows=1, records=1)
     return run
 
@@ -39,6 +42,7 @@ def broken(times: int, work: Any) -> Any:
         if next(left, None) is not None:
             raise OperationalError("server closed the connection unexpectedly")
         return done
+
     return act
 
 
@@ -50,17 +54,19 @@ def outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("where", ["_choose", "claim_of"])
-def test_a_claim_whose_answer_was_lost_is_claimed_again(run: Run, outside: None, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+def test_a_claim_whose_answer_was_lost_is_claimed_again(
+    run: Run, outside: None, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
     monkeypatch.setattr(outbox, where, broken(1, getattr(outbox, where)))
     claim = outbox.take(run, 1, 1)
     assert claim and claim.lease == 2
-    assert outbox.take(run, 1, 9) is None       # held by this process, so by none of its other threads
+    assert outbox.take(run, 1, 9) is None  # held by this process, so by none of its other threads
 
 
 def test_a_claim_that_is_given_back_is_free_for_others_though_this_process_lives(run: Run) -> None:
     claim = outbox.take(run, 1, 1)
     assert claim
-    workers.give_back(claim.delivery_id, claim.lease - 1)       # an older one
+    workers.give_back(claim.delivery_id, claim.lease - 1)  # an older one
     assert outbox.take(run, 1, 1) is None
     workers.give_back(claim.delivery_id, claim.lease)
     again = outbox.take(run, 1, 1)
@@ -69,21 +75,37 @@ def test_a_claim_that_is_given_back_is_free_for_others_though_this_process_lives
 
 def test_a_process_whose_first_run_is_skipped_keeps_its_row(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "_mine", {})
-    Run.objects.filter(pk=run.pk).update(owner=Worker.objects.create(kind="run", host="elsewhere", pid=2, heartbeat_at=timezone.now()))
-    ledger = DatabaseLedger(run.sync.workspace, {}, options={}, trigger="command", given=None, close_dead=lambda _: None, store_of=lambda _: None)
+    Run.objects.filter(pk=run.pk).update(
+        owner=Worker.objects.create(kind="run", host="elsewhere", pid=2, heartbeat_at=timezone.now())
+    )
+    ledger = DatabaseLedger(
+        run.sync.workspace,
+        {},
+        options={},
+        trigger="command",
+        given=None,
+        close_dead=lambda _: None,
+        store_of=lambda _: None,
+    )
     assert ledger._start(run.sync).status == "skipped"
-    assert Worker.objects.filter(pk=workers.me().pk).exists()       # else its lock's file goes to the next process, which cannot take it
+    assert Worker.objects.filter(
+        pk=workers.me().pk
+    ).exists()  # else its lock's file goes to the next process, which cannot take it
 
 
-def test_a_process_that_slept_looks_whether_its_claim_is_still_its_own(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_slept_looks_whether_its_claim_is_still_its_own(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     slept = [0.0]
-    monkeypatch.setattr(outbox, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + slept[0], sleep=time.sleep))
+    monkeypatch.setattr(
+        outbox, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + slept[0], sleep=time.sleep)
+    )
     claim, database = outbox.take(run, 1, 1), outbox.DatabaseOutbox()
     assert claim
     database.make_sure(claim)
     other = Worker.objects.create(kind="push", host="elsewhere", pid=2, heartbeat_at=timezone.now())
     Delivery.objects.filter(pk=claim.delivery_id).update(lease=claim.lease + 1, owner=other)
-    database.make_sure(claim)                   # known a moment ago: no question for each call
+    database.make_sure(claim)  # known a moment ago: no question for each call
     slept[0] = 21
     with pytest.raises(LeaseLost, match="taken over"):
         database.make_sure(claim)
@@ -91,7 +113,11 @@ def test_a_process_that_slept_looks_whether_its_claim_is_still_its_own(run: Run,
 
 def test_a_database_that_stays_away_is_an_error_after_a_minute(outside: None, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr(outbox, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: now.__setitem__(0, now[0] + seconds)))
+    monkeypatch.setattr(
+        outbox,
+        "time",
+        SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: now.__setitem__(0, now[0] + seconds)),
+    )
     assert outbox.patiently(broken(100, lambda: "said"))() == "said" and now[0] == 50
     with pytest.raises(OperationalError):
         outbox.patiently(broken(1_000, lambda: "said"))()

@@ -1,4 +1,5 @@
 """Home, syncs, one sync, one run, models: what they say, and what they cost."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -44,6 +45,7 @@ def _queries(look: Look, address: str) -> int:
 
 # home
 
+
 def test_home_of_an_empty_install_says_what_to_do(client: Client) -> None:
     client.force_login(person("alice", workspace()))
 
@@ -81,7 +83,9 @@ def test_home_shows_a_held_run_for_review(look: Look, sync: Sync) -> None:
 def test_rejects_need_a_person_only_for_a_reason_that_is_new(look: Look, sync: Sync) -> None:
     old = a_run(sync, "completed_with_rejects", ago=timedelta(days=1), **closing(rejected=3))
     run = a_run(sync, "completed_with_rejects", **closing(rejected=3))
-    group = MessageGroup.objects.create(run=run, status="rejected", pattern="400: year is missing", sample_message="", rows=3, first_run=old)
+    group = MessageGroup.objects.create(
+        run=run, status="rejected", pattern="400: year is missing", sample_message="", rows=3, first_run=old
+    )
     assert "Nothing needs you" in look("/")
 
     group.first_run = run
@@ -92,13 +96,16 @@ def test_rejects_need_a_person_only_for_a_reason_that_is_new(look: Look, sync: S
 
 # lists
 
+
 def test_a_list_asks_the_same_number_of_questions_for_any_number_of_syncs_and_runs(look: Look, sync: Sync) -> None:
     a_run(sync, "completed_with_rejects", **closing(rejected=1))
     before = _queries(look, "/")
 
     for n in range(30):
         other = a_sync(sync.workspace, f"sync.n{n}")
-        Run.objects.bulk_create([Run(sync=other, status="completed" if i % 2 else "failed", **closing()) for i in range(30)])
+        Run.objects.bulk_create(
+            [Run(sync=other, status="completed" if i % 2 else "failed", **closing()) for i in range(30)]
+        )
 
     assert _queries(look, "/") == before
 
@@ -139,8 +146,14 @@ def test_what_is_due_is_read_from_the_waiting_chunks(look: Look, sync: Sync) -> 
 
 # a sync
 
+
 def test_a_syncs_history_shows_trigger_counts_and_view_records(look: Look, sync: Sync) -> None:
-    run = a_run(sync, "completed_with_rejects", trigger="schedule", **closing(3_322, unchanged=2_958, invalid=12, rejected=11, retrying=6))
+    run = a_run(
+        sync,
+        "completed_with_rejects",
+        trigger="schedule",
+        **closing(3_322, unchanged=2_958, invalid=12, rejected=11, retrying=6),
+    )
 
     text = look(f"/syncs/{sync.pk}/")
 
@@ -160,15 +173,21 @@ def test_records_past_the_retention_are_called_expired(look: Look, sync: Sync) -
 def test_a_history_is_paged_and_asks_no_more_for_longer_ones(look: Look, sync: Sync) -> None:
     a_run(sync, **closing())
     before = _queries(look, f"/syncs/{sync.pk}/")
-    Run.objects.bulk_create([Run(sync=sync, status="completed", started_at=timezone.now(), **closing()) for _ in range(60)])
+    Run.objects.bulk_create(
+        [Run(sync=sync, status="completed", started_at=timezone.now(), **closing()) for _ in range(60)]
+    )
 
     assert _queries(look, f"/syncs/{sync.pk}/") == before
     assert "1–25 of 61" in look(f"/syncs/{sync.pk}/")
     assert "51–61 of 61" in look(f"/syncs/{sync.pk}/?page=3")
 
 
-@pytest.mark.parametrize(("told", "full", "dry"), [({}, False, False), ({"full": "on"}, True, False), ({"dry_run": "on"}, False, True)])
-def test_a_button_starts_a_run_and_leads_to_it(client: Client, look: Look, sync: Sync, told: dict[str, str], full: bool, dry: bool) -> None:
+@pytest.mark.parametrize(
+    ("told", "full", "dry"), [({}, False, False), ({"full": "on"}, True, False), ({"dry_run": "on"}, False, True)]
+)
+def test_a_button_starts_a_run_and_leads_to_it(
+    client: Client, look: Look, sync: Sync, told: dict[str, str], full: bool, dry: bool
+) -> None:
     answer = client.post(f"/syncs/{sync.pk}/start/", told)
 
     run = Run.objects.get()
@@ -192,6 +211,7 @@ def test_an_archived_sync_is_shown_but_not_started(client: Client, look: Look, s
 
 # a run
 
+
 def test_a_run_says_that_its_sums_close(look: Look, sync: Sync) -> None:
     run = a_run(sync, "completed_with_rejects", **closing(3_322, unchanged=2_958, invalid=12, rejected=11, retrying=6))
 
@@ -210,7 +230,13 @@ def test_a_run_whose_sums_do_not_close_says_so(look: Look, sync: Sync) -> None:
 
 def test_a_working_run_asks_again_and_shows_rate_and_time_left(look: Look, sync: Sync) -> None:
     began = (timezone.now() - timedelta(seconds=100)).isoformat()
-    run = a_run(sync, "working", step="push", step_times={"build": began, "changes": began, "push": began}, **closing(1_000, not_tried=500))
+    run = a_run(
+        sync,
+        "working",
+        step="push",
+        step_times={"build": began, "changes": began, "push": began},
+        **closing(1_000, not_tried=500),
+    )
 
     text = look(f"/runs/{run.pk}/live/")
 
@@ -232,14 +258,28 @@ def test_a_run_that_has_ended_asks_no_more(look: Look, sync: Sync) -> None:
 def test_reasons_are_grouped_and_new_ones_marked(look: Look, sync: Sync) -> None:
     old = a_run(sync, ago=timedelta(days=2), **closing())
     run = a_run(sync, "completed_with_rejects", **closing(rejected=10))
-    MessageGroup.objects.create(run=run, status="rejected", pattern="503: timeout after ‹n› ms", sample_message="", sample_identifier="N711MQ", rows=8,
-                                first_run=run)
-    MessageGroup.objects.create(run=run, status="rejected", pattern="400: no year", sample_message="", rows=2, first_run=old)
+    MessageGroup.objects.create(
+        run=run,
+        status="rejected",
+        pattern="503: timeout after ‹n› ms",
+        sample_message="",
+        sample_identifier="N711MQ",
+        rows=8,
+        first_run=run,
+    )
+    MessageGroup.objects.create(
+        run=run, status="rejected", pattern="400: no year", sample_message="", rows=2, first_run=old
+    )
 
     text = look(f"/runs/{run.pk}/")
 
     assert "Why 10 rows did not arrive" in text
-    assert text.index("503: timeout after ‹n› ms") < text.index("new in this run") < text.index("400: no year") < text.index(f"run {old.pk}</a>")
+    assert (
+        text.index("503: timeout after ‹n› ms")
+        < text.index("new in this run")
+        < text.index("400: no year")
+        < text.index(f"run {old.pk}</a>")
+    )
     assert f"/runs/{run.pk}/records/?q=N711MQ" in text
 
 
@@ -261,7 +301,9 @@ def test_cancel_stops_a_queued_run_and_refuses_an_ended_one(client: Client, look
 
     run.refresh_from_db()
     assert run.status == "cancelled"
-    assert f"run {run.pk} is cancelled: only a run that is queued, held or working can be cancelled" in look(f"/runs/{run.pk}/")
+    assert f"run {run.pk} is cancelled: only a run that is queued, held or working can be cancelled" in look(
+        f"/runs/{run.pk}/"
+    )
 
 
 def test_confirm_lets_a_held_run_go_on_as_a_new_one(client: Client, look: Look, sync: Sync) -> None:
@@ -276,9 +318,17 @@ def test_confirm_lets_a_held_run_go_on_as_a_new_one(client: Client, look: Look, 
 
 # models and the rest
 
+
 def test_models_show_their_inputs_and_what_became_of_them(look: Look, sync: Sync) -> None:
-    ModelState.objects.create(workspace=sync.workspace, name="sync.aircraft", kind="merge", inputs=["mart.aircraft"], rows=3_322, last_action="failed",
-                              last_error="models/sync/aircraft.sql:4: no column yeer")
+    ModelState.objects.create(
+        workspace=sync.workspace,
+        name="sync.aircraft",
+        kind="merge",
+        inputs=["mart.aircraft"],
+        rows=3_322,
+        last_action="failed",
+        last_error="models/sync/aircraft.sql:4: no column yeer",
+    )
 
     text = look("/models/")
 
@@ -303,6 +353,9 @@ def test_every_table_is_in_the_admin_site(client: Client, sync: Sync) -> None:
 
     index = client.get("/admin/").content.decode()
 
-    assert all(f"/admin/ondatra_web/{name}/" in index for name in ("run", "chunk", "delivery", "recordfile", "messagegroup", "apitoken", "auditlog"))
+    assert all(
+        f"/admin/ondatra_web/{name}/" in index
+        for name in ("run", "chunk", "delivery", "recordfile", "messagegroup", "apitoken", "auditlog")
+    )
     assert client.get(f"/admin/ondatra_web/run/{run.pk}/change/").status_code == 200
     assert client.post(f"/admin/ondatra_web/run/{run.pk}/delete/", {"post": "yes"}).status_code == 403

@@ -1,4 +1,5 @@
 """`manage.py push_test`: tries a push function without sending anything."""
+
 from __future__ import annotations
 
 from io import StringIO
@@ -34,14 +35,38 @@ def folder(tmp_path: Path) -> Path:
 def push_test(folder: Path, *more: str) -> tuple[object, str, str]:
     out, err = StringIO(), StringIO()
     with pytest.raises(SystemExit) as ended:
-        call_command("push_test", "crm", "--rows", str(folder / "rows.csv"), "--workspace", "trial", *more, stdout=out, stderr=err)
+        call_command(
+            "push_test",
+            "crm",
+            "--rows",
+            str(folder / "rows.csv"),
+            "--workspace",
+            "trial",
+            *more,
+            stdout=out,
+            stderr=err,
+        )
     return ended.value.code, out.getvalue(), err.getvalue()
 
 
 def test_it_prints_requests_prints_and_statuses(folder: Path) -> None:
-    assert push_test(folder, "--args", "contacts") == (0, "\n".join([
-        "call 1: 1 rows, 1 requests", "  POST https://crm.example.com/contacts", "    Content-Type: application/json", "    Authorization: ***", "    [7]",
-        "    -> 200", "  print: rows 1", "  1:insert ok", ""]), "")
+    assert push_test(folder, "--args", "contacts") == (
+        0,
+        "\n".join(
+            [
+                "call 1: 1 rows, 1 requests",
+                "  POST https://crm.example.com/contacts",
+                "    Content-Type: application/json",
+                "    Authorization: ***",
+                "    [7]",
+                "    -> 200",
+                "  print: rows 1",
+                "  1:insert ok",
+                "",
+            ]
+        ),
+        "",
+    )
 
 
 def test_the_answer_of_the_stub_can_be_chosen(folder: Path) -> None:

@@ -1,4 +1,5 @@
 """`manage.py records` and `fact_tables` over files that were written as a run writes them."""
+
 from __future__ import annotations
 
 import csv
@@ -35,7 +36,9 @@ class Answer:
 
 @pytest.fixture
 def place(settings, tmp_path):
-    settings.ONDATRA = dataclasses.replace(settings.ONDATRA, data_dir=tmp_path, tracking_url=(tmp_path / "store").as_uri())
+    settings.ONDATRA = dataclasses.replace(
+        settings.ONDATRA, data_dir=tmp_path, tracking_url=(tmp_path / "store").as_uri()
+    )
     return tmp_path
 
 
@@ -48,7 +51,9 @@ def sync(place):
 
 def info(run, masks=()):
     model = Model("sync.contacts", "c.sql", Path("c.sql"), "", 1, kind="merge", key=("id",), masks=tuple(masks))
-    return files.RunInfo(run.sync.workspace.organization_id, run.sync_id, run.pk, "merge", model, Masker(masks, KEY), COLUMNS)
+    return files.RunInfo(
+        run.sync.workspace.organization_id, run.sync_id, run.pk, "merge", model, Masker(masks, KEY), COLUMNS
+    )
 
 
 def make_run(sync, answers, masks=(), **fields):
@@ -56,10 +61,23 @@ def make_run(sync, answers, masks=(), **fields):
     run = Run.objects.create(sync=sync, store_url=records.settings.ONDATRA.tracking_url, **fields)
     n = len(answers)
     rows = [{"id": i, "email": f"p{i}@x", "__ondatra_rowid": i, "__ondatra_change_type": "insert"} for i in answers]
-    batch = files.RecordBatch(rows, [True] * n, [str(i) for i in answers], [a.kind for a in answers.values()], [1] * n, [1] * n,
-                                 [0] * n, [1] * n, "d", 1, {at: a.message for at, a in enumerate(answers.values()) if a.message})
+    batch = files.RecordBatch(
+        rows,
+        [True] * n,
+        [str(i) for i in answers],
+        [a.kind for a in answers.values()],
+        [1] * n,
+        [1] * n,
+        [0] * n,
+        [1] * n,
+        "d",
+        1,
+        {at: a.message for at, a in enumerate(answers.values()) if a.message},
+    )
     numbers = itertools.count()
-    outbox.record_files(run.pk, None, files.write(open_store(run.store_url), info(run, masks), batch, lambda _: next(numbers)))
+    outbox.record_files(
+        run.pk, None, files.write(open_store(run.store_url), info(run, masks), batch, lambda _: next(numbers))
+    )
     return run
 
 
@@ -82,20 +100,33 @@ def test_json_is_a_list_of_objects_with_the_columns_of_the_files(run):
     rows = json.loads(out)
     assert (code, list(rows[0])) == (0, files.SCHEMA.names)
     assert [(r["identifier"], r["status"], r["status_message"]) for r in rows] == [
-        ("1", "succeeded", None), ("2", "rejected", "bad address"), ("3", "succeeded", "cut")]
+        ("1", "succeeded", None),
+        ("2", "rejected", "bad address"),
+        ("3", "succeeded", "cut"),
+    ]
 
 
-@pytest.mark.parametrize(("args", "expected"), [
-    (["--status", "rejected"], ["2"]), (["--status", "Success"], ["1", "3"]), (["--identifier", "3"], ["3"]), (["--identifier", "99"], []),
-    (["--status", "invalid"], [])])
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (["--status", "rejected"], ["2"]),
+        (["--status", "Success"], ["1", "3"]),
+        (["--identifier", "3"], ["3"]),
+        (["--identifier", "99"], []),
+        (["--status", "invalid"], []),
+    ],
+)
 def test_records_are_filtered_by_status_and_identifier(run, args, expected):
     assert [r["identifier"] for r in json.loads(command("records", run.pk, "--format", "json", *args)[1])] == expected
 
 
 def test_a_table_shows_identifier_status_and_reason(run):
     assert command("records", run.pk)[1].splitlines() == [
-        "identifier                   status     operation reason", "1                            succeeded  upsert",
-        "2                            rejected   upsert    bad address", "3                            succeeded  upsert    cut"]
+        "identifier                   status     operation reason",
+        "1                            succeeded  upsert",
+        "2                            rejected   upsert    bad address",
+        "3                            succeeded  upsert    cut",
+    ]
 
 
 def test_csv_has_the_files_columns_in_order(run):
@@ -108,9 +139,14 @@ def test_parquet_goes_to_a_file(run, tmp_path):
     assert pq.read_table(tmp_path / "out.parquet").column("identifier").to_pylist() == ["1", "2", "3"]
 
 
-@pytest.mark.parametrize(("args", "said"), [
-    (["--format", "parquet"], "--output FILE"), (["--status", "nope"], "there are: success"),
-    (["--format", "csv", "--output", "/no/such/dir/x"], "cannot be written")])
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--format", "parquet"], "--output FILE"),
+        (["--status", "nope"], "there are: success"),
+        (["--format", "csv", "--output", "/no/such/dir/x"], "cannot be written"),
+    ],
+)
 def test_a_wrong_use_is_exit_2_with_the_way_out(run, args, said):
     code, out, err = command("records", run.pk, *args)
     assert (code, out) == (2, "")
@@ -131,8 +167,17 @@ def test_a_run_whose_invalid_rows_did_not_change_shows_those_of_the_earlier_run(
     import pyarrow as pa
 
     first, second = make_run(sync, {1: Answer()}, invalid=1), make_run(sync, {2: Answer()}, invalid=1)
-    table = pa.table({"id": pa.array([None], pa.int64()), "email": ["a@x"], "__ondatra_key": pa.array([None], pa.string()), "__ondatra_status": ["NULL"]})
-    outbox.record_files(first.pk, None, files.write_invalid(open_store(first.store_url), info(first), table, lambda _: 0))
+    table = pa.table(
+        {
+            "id": pa.array([None], pa.int64()),
+            "email": ["a@x"],
+            "__ondatra_key": pa.array([None], pa.string()),
+            "__ondatra_status": ["NULL"],
+        }
+    )
+    outbox.record_files(
+        first.pk, None, files.write_invalid(open_store(first.store_url), info(first), table, lambda _: 0)
+    )
     assert [r["status"] for r in records.records_of(second).rows] == ["succeeded", "NULL"]
     assert records.count_of(second, Filter(status="invalid")) == 1
 
@@ -144,8 +189,14 @@ def test_planned_records_of_a_dry_run_are_shown_from_their_own_place(sync, place
     chunk = pa.table({"__ondatra_record": [True], "__ondatra_key": ["1"]})
     row = {"id": 1, "email": "a@x", "__ondatra_rowid": 1, "__ondatra_change_type": "insert"}
     files.write_planned(place / "dry_runs" / str(run.pk) / "planned.0.parquet", info(run), [row], chunk)
-    assert [(r["identifier"], r["status"]) for r in json.loads(command("records", run.pk, "--format", "json")[1])] == [("1", "planned")]
-    assert sum(records.records.tally(records.files_of(run)).values()) == records.count_of(run, Filter(operation="upsert")) == 1
+    assert [(r["identifier"], r["status"]) for r in json.loads(command("records", run.pk, "--format", "json")[1])] == [
+        ("1", "planned")
+    ]
+    assert (
+        sum(records.records.tally(records.files_of(run)).values())
+        == records.count_of(run, Filter(operation="upsert"))
+        == 1
+    )
     assert not (place / "store").exists()
 
 
@@ -169,14 +220,23 @@ def test_the_fact_tables_of_an_organization_hold_its_own_rows_only(sync, place):
     to = Destination.objects.create(workspace=sync.workspace, type="HubSpot")
     contact = DestinationObject.objects.create(destination=to, name="Contact")
     stranger = Organization.objects.create(name="Others")
-    Destination.objects.create(workspace=Workspace.objects.create(organization=stranger, slug="o", project_dir="/x", mask_key=KEY), type="Salesforce")
+    Destination.objects.create(
+        workspace=Workspace.objects.create(organization=stranger, slug="o", project_dir="/x", mask_key=KEY),
+        type="Salesforce",
+    )
     assert command("fact_tables")[0] == 0
     store, org = FolderStore(place / "store"), sync.workspace.organization_id
-    told = {n: pq.read_table(store.local(f"metadata/{org}/{n}.parquet"), partitioning=None).select(["id", "type", "name"]).to_pylist()
-            for n in ("source_objects", "destinations", "destination_objects")}
-    assert told == {"source_objects": [{"id": sync.pk, "type": "DataWarehouse::Query", "name": "sync.contacts"}],
-                    "destinations": [{"id": to.pk, "type": "HubSpot::Connection", "name": "HubSpot"}],
-                    "destination_objects": [{"id": contact.pk, "type": "HubSpot::ObjectTypes::Contact", "name": "Contact"}]}
+    told = {
+        n: pq.read_table(store.local(f"metadata/{org}/{n}.parquet"), partitioning=None)
+        .select(["id", "type", "name"])
+        .to_pylist()
+        for n in ("source_objects", "destinations", "destination_objects")
+    }
+    assert told == {
+        "source_objects": [{"id": sync.pk, "type": "DataWarehouse::Query", "name": "sync.contacts"}],
+        "destinations": [{"id": to.pk, "type": "HubSpot::Connection", "name": "HubSpot"}],
+        "destination_objects": [{"id": contact.pk, "type": "HubSpot::ObjectTypes::Contact", "name": "Contact"}],
+    }
     assert facts.write_fact_tables(stranger)[0].endswith(f"metadata/{stranger.pk}/source_objects.parquet")
 
 

@@ -1,4 +1,5 @@
 """View Records: filters, search, pages, one record, downloads, over real files."""
+
 from __future__ import annotations
 
 import io
@@ -26,12 +27,27 @@ def run(tmp_path: Path) -> Run:
     """Thirty that arrived, two that were refused for good, one that is due again, one invalid."""
     found = a_run(a_sync(workspace()), "completed_with_rejects", **closing(34, invalid=1, rejected=2, retrying=1))
     rows = [record(f"N{i:03}AA", row=i) for i in range(30)]
-    rows += [record("N201AA", "rejected", 'field "year" is required', "reject", row=31),
-             record("N202AA", "rejected", 'field "year" is required', "reject", row=32),
-             record("N711MQ", "rejected", "upstream timeout after 3011 ms", "error", row=33, change_type="update_postimage",
-                    payload={"tailnum": "N711MQ", "seats": 2}, previous={"tailnum": "N711MQ", "seats": 4})]
+    rows += [
+        record("N201AA", "rejected", 'field "year" is required', "reject", row=31),
+        record("N202AA", "rejected", 'field "year" is required', "reject", row=32),
+        record(
+            "N711MQ",
+            "rejected",
+            "upstream timeout after 3011 ms",
+            "error",
+            row=33,
+            change_type="update_postimage",
+            payload={"tailnum": "N711MQ", "seats": 2},
+            previous={"tailnum": "N711MQ", "seats": 4},
+        ),
+    ]
     put_records(found, tmp_path, rows)
-    put_records(found, tmp_path, [record(None, "NULL", "the key tailnum is NULL", "invalid", change_type=None)], batch_type="records_invalid")
+    put_records(
+        found,
+        tmp_path,
+        [record(None, "NULL", "the key tailnum is NULL", "invalid", change_type=None)],
+        batch_type="records_invalid",
+    )
     return found
 
 
@@ -47,13 +63,20 @@ def look(client: Client, run: Run) -> Look:
 
 
 def _identifiers(text: str) -> list[str]:
-    return [part.split("<")[0] for part in text.split('class="list"')[-1].split('<td class="lead">')[1:] for part in [part.split("<code>")[1]]]
+    return [
+        part.split("<")[0]
+        for part in text.split('class="list"')[-1].split('<td class="lead">')[1:]
+        for part in [part.split("<code>")[1]]
+    ]
 
 
 def test_statuses_are_chips_with_counts_under_their_shown_names(look: Look) -> None:
     text = look("")
 
-    chips = [f'{name} <span class="muted">{n}</span>' for name, n in (("All", 34), ("Success", 30), ("Rejected", 3), ("Invalid", 1))]
+    chips = [
+        f'{name} <span class="muted">{n}</span>'
+        for name, n in (("All", 34), ("Success", 30), ("Rejected", 3), ("Invalid", 1))
+    ]
     assert all(chip in text for chip in chips)
 
 
@@ -106,8 +129,19 @@ def test_pages_go_by_number_to_the_last_one(look: Look) -> None:
 
 
 def test_a_record_shows_payload_change_request_and_history(look: Look, run: Run, tmp_path: Path) -> None:
-    put_calls(run, tmp_path, [{"status": 503, "request_body": '{"tailnum":"N711MQ"}', "response_text": "busy", "rows": ["33:update_postimage"]},
-                              {"request_body": '{"tailnum":"N201AA"}', "rows": ["31:insert"]}])
+    put_calls(
+        run,
+        tmp_path,
+        [
+            {
+                "status": 503,
+                "request_body": '{"tailnum":"N711MQ"}',
+                "response_text": "busy",
+                "rows": ["33:update_postimage"],
+            },
+            {"request_body": '{"tailnum":"N201AA"}', "rows": ["31:insert"]},
+        ],
+    )
     earlier = a_run(run.sync, ago=timedelta(days=1), **closing(1))
     put_records(earlier, tmp_path, [record("N711MQ")])
 
@@ -166,7 +200,7 @@ def test_only_the_window_is_sent_to_a_page_that_has_the_rest(client: Client, loo
 def _download(client: Client, run: Run, query: str) -> bytes:
     answer = client.get(f"/runs/{run.pk}/records/download/{query}")
     assert answer.status_code == 200
-    return b"".join(answer.streaming_content)   # type: ignore[arg-type]
+    return b"".join(answer.streaming_content)  # type: ignore[arg-type]
 
 
 def test_a_csv_has_what_the_filter_selects_for_spreadsheets(client: Client, look: Look, run: Run) -> None:

@@ -1,4 +1,5 @@
 """`@renamed_from`: the new file goes on as the old one; a file that is gone leaves an archived sync."""
+
 from __future__ import annotations
 
 import os
@@ -17,11 +18,12 @@ pytestmark = [pytest.mark.django_db(transaction=True, serialized_rollback=True),
 HEAD = "-- @kind: merge\n-- @unique_key: id\n-- @sink: part\n"
 SELECT = "SELECT id, n FROM read_csv('rows.csv')\n"
 #: Takes everything but the row with id 2, which is due again.
-PUSH = '''API = {"push": {"batch_size": 100}}
+PUSH = """API = {"push": {"batch_size": 100}}
 
 def push(rows):
-    return {"%d:%s" % (r["__ondatra_rowid"], r["__ondatra_change_type"]): "error: later" if r["id"] == 2 else "ok" for r in rows}
-'''
+    return {"%d:%s" % (r["__ondatra_rowid"], r["__ondatra_change_type"]):
+            "error: later" if r["id"] == 2 else "ok" for r in rows}
+"""
 
 
 class Place:
@@ -39,7 +41,7 @@ class Place:
     def rows(self, *rows: tuple[int, str]) -> None:
         path = self.folder / "rows.csv"
         path.write_text("id,n\n" + "".join(f"{i},{n}\n" for i, n in rows))
-        os.utime(path, (1_700_000_000 + len(path.read_text()),) * 2)        # long ago, so that it has a fingerprint
+        os.utime(path, (1_700_000_000 + len(path.read_text()),) * 2)  # long ago, so that it has a fingerprint
 
     def model(self, name: str, text: str = HEAD + SELECT) -> Path:
         path = self.folder / f"models/sync/{name}.sql"
@@ -53,7 +55,7 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> Place:
-    monkeypatch.setattr(workers, "_mine", {})       # the row of this process went with the last test's
+    monkeypatch.setattr(workers, "_mine", {})  # the row of this process went with the last test's
     found = Place(tmp_path / "project")
     found.rows((1, "a"), (2, "b"), (3, "c"))
     return found
@@ -85,7 +87,9 @@ def test_the_old_name_is_free_for_a_new_model_with_a_table_of_its_own(place: Pla
     new = place.model("new", f"-- @renamed_from: sync.old\n{HEAD}{SELECT}")
     place.run()
     place.model("old", HEAD + SELECT.replace("id, n", "id, upper(n) AS n"))
-    with pytest.raises(ProjectError, match=r"new.sql:1: @renamed_from names sync.old, which still is a model \(models/sync/old.sql\)"):
+    with pytest.raises(
+        ProjectError, match=r"new.sql:1: @renamed_from names sync.old, which still is a model \(models/sync/old.sql\)"
+    ):
         place.run()
 
     new.write_text(HEAD + SELECT)
@@ -102,9 +106,12 @@ def test_a_model_that_delivered_under_its_own_name_does_not_become_another(place
     place.run()
     file.unlink()
     new = place.model("new")
-    place.run()                                                             # the directive was forgotten: everything was sent anew
+    place.run()  # the directive was forgotten: everything was sent anew
     new.write_text(f"-- @renamed_from: sync.old\n{HEAD}{SELECT}")
-    with pytest.raises(ProjectError, match=r"new.sql:1: @renamed_from names sync.old, but sync.new has delivered under its own name already"):
+    with pytest.raises(
+        ProjectError,
+        match=r"new.sql:1: @renamed_from names sync.old, but sync.new has delivered under its own name already",
+    ):
         place.run()
     assert sorted(Sync.objects.values_list("name", flat=True)) == ["sync.new", "sync.old"]
 
@@ -131,5 +138,5 @@ def test_a_file_that_is_gone_archives_its_sync_and_keeps_what_waits(place: Place
     with pytest.raises(ConfigError, match=r"sync.old is archived"):
         actions.start_run(sync)
 
-    place.model("old")                                                      # the file is back, and so is the sync
+    place.model("old")  # the file is back, and so is the sync
     assert (place.run()["sync.old"].sync_id, Sync.objects.get(pk=sync.pk).archived_at) == (sync.pk, None)

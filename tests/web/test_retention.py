@@ -1,4 +1,5 @@
 """What is removed when, what stays, and that a round may be broken off."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -25,7 +26,9 @@ OLD = timedelta(days=15)
 
 @pytest.fixture
 def place(settings: Any, tmp_path: Path) -> Workspace:
-    settings.ONDATRA = dataclasses.replace(settings.ONDATRA, data_dir=tmp_path / "data", tracking_url=(tmp_path / "store").as_uri())
+    settings.ONDATRA = dataclasses.replace(
+        settings.ONDATRA, data_dir=tmp_path / "data", tracking_url=(tmp_path / "store").as_uri()
+    )
     return workspace()
 
 
@@ -33,10 +36,16 @@ def kept(folder: Path, run: Run) -> list[str]:
     return sorted(p.name for p in folder.rglob("*") if p.is_file() and p.parent.name == str(run.pk))
 
 
-def test_each_sync_has_its_own_days_and_expired_runs_keep_counts_groups_and_a_line(place: Workspace, client: Client, tmp_path: Path) -> None:
+def test_each_sync_has_its_own_days_and_expired_runs_keep_counts_groups_and_a_line(
+    place: Workspace, client: Client, tmp_path: Path
+) -> None:
     store = tmp_path / "store"
     short, long = a_sync(place, "sync.short", retention_days=2), a_sync(place, "sync.long", retention_days=60)
-    runs = {(s.name, days): a_run(s, ago=timedelta(days=days), **closing(2, rejected=1)) for s in (short, long) for days in (1, 15, 61)}
+    runs = {
+        (s.name, days): a_run(s, ago=timedelta(days=days), **closing(2, rejected=1))
+        for s in (short, long)
+        for days in (1, 15, 61)
+    }
     for run in runs.values():
         put_records(run, store, [record("a"), record("b", "rejected", "bad address", "reject")])
         put_calls(run, store, [{}])
@@ -57,13 +66,17 @@ def test_each_sync_has_its_own_days_and_expired_runs_keep_counts_groups_and_a_li
     assert "View Records" in client.get(f"/runs/{runs['sync.long', 15].pk}/").content.decode()
 
 
-def test_a_round_that_breaks_off_goes_on_where_it_was(place: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_that_breaks_off_goes_on_where_it_was(
+    place: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sync, store = a_sync(place), tmp_path / "store"
     runs = [a_run(sync, ago=OLD, **closing(1)) for _ in range(3)]
     for run in runs:
         put_records(run, store, [record("a")])
         put_records(run, store, [record("b")], number=1)
-    (store / f"sync_tracking_datasets/{place.organization_id}/{sync.pk}/{runs[1].pk}/notes.parquet").write_text("somebody else's")
+    (store / f"sync_tracking_datasets/{place.organization_id}/{sync.pk}/{runs[1].pk}/notes.parquet").write_text(
+        "somebody else's"
+    )
     deleted: list[str] = []
     whole = FolderStore.delete
 
@@ -84,7 +97,9 @@ def test_a_round_that_breaks_off_goes_on_where_it_was(place: Workspace, tmp_path
     assert [kept(store, r) for r in runs] == [[], ["notes.parquet"], []]
 
 
-def test_files_that_still_wait_and_stores_that_are_down_are_left_for_later(place: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_still_wait_and_stores_that_are_down_are_left_for_later(
+    place: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sync = a_sync(place)
     pending, other = a_run(sync, ago=OLD, tracking="pending", **closing(1)), a_run(sync, ago=OLD, **closing(1))
     for run in (pending, other):
@@ -124,7 +139,9 @@ def test_what_a_dry_run_would_have_sent_goes_with_its_days(place: Workspace, tmp
     assert retention.expire() == 1 and not folder.exists()
 
 
-def test_a_bucket_of_its_own_is_never_cleaned_unless_told(s3: S3Server, place: Workspace, settings: Any, tmp_path: Path) -> None:
+def test_a_bucket_of_its_own_is_never_cleaned_unless_told(
+    s3: S3Server, place: Workspace, settings: Any, tmp_path: Path
+) -> None:
     settings.ONDATRA = dataclasses.replace(settings.ONDATRA, bucket_endpoints=(s3.endpoint,))
     own = buckets.save(place.organization, wanted(s3, fresh(s3)))
     store = stores.at(own.url, own)

@@ -1,4 +1,6 @@
-"""Models that do not read one another are built at the same time, each with a session, a run's id and an end of its own."""
+"""Models that do not read one another are built at the same time, each with a session, a run's id and an end of its
+own."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -23,7 +25,10 @@ from runtime.pipeline.crew import Builder, Crew
 from tests.web.filled import workspace
 
 pytestmark = [pytest.mark.django_db(transaction=True, serialized_rollback=True), pytest.mark.spark]
-PUSH = 'API = {"push": {"batch_mode": "atomic"}, "destination": {"type": "Nowhere", "object": "Things"}}\n\ndef push(rows):\n    return None\n'
+PUSH = (
+    'API = {"push": {"batch_mode": "atomic"}, "destination": {"type": "Nowhere", "object": "Things"}}\n\ndef '
+    "push(rows):\n    return None\n"
+)
 SLOW = "SELECT {n} AS id, max(hash(a.id, b.id)) AS h FROM range(0, 1500, 1, 1) a CROSS JOIN range(1500) b"
 
 
@@ -42,7 +47,9 @@ def project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Workspace:
 def model(project: Workspace, name: str, sql: str, sink: bool = True) -> None:
     file = Path(project.project_dir) / f"models/{name.replace('.', '/')}.sql"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("-- @kind: merge\n-- @unique_key: id\n-- @dialect: spark\n" + "-- @sink: nothing\n" * sink + sql + "\n")
+    file.write_text(
+        "-- @kind: merge\n-- @unique_key: id\n-- @dialect: spark\n" + "-- @sink: nothing\n" * sink + sql + "\n"
+    )
 
 
 def times(run: Run) -> tuple[datetime, datetime]:
@@ -61,22 +68,39 @@ def test_slow_models_overlap_and_a_failure_skips_only_what_reads_it(project: Wor
     walk = execution.run_here(project, [], {})
 
     said = execution.report(walk)
-    assert [m["model"] for m in said["models"]] == list(walk.project.order) and [s["sync"] for s in said["syncs"]] == list(walk.runs)
+    assert [m["model"] for m in said["models"]] == list(walk.project.order) and [
+        s["sync"] for s in said["syncs"]
+    ] == list(walk.runs)
     actions = {m["model"]: m["action"] for m in said["models"]}
     assert actions == {**dict.fromkeys(walk.project.order, "built"), "b.bad": "failed", "c.of_bad": "skipped"}
     names = ["a.one", "a.two", "c.of_one"]
-    assert [(s["sync"], s["status"], s["counts"]["succeeded"]) for s in said["syncs"]] == [(name, "completed", 1) for name in names]
+    assert [(s["sync"], s["status"], s["counts"]["succeeded"]) for s in said["syncs"]] == [
+        (name, "completed", 1) for name in names
+    ]
     one, two, of_one = (times(Run.objects.get(sync__name=name)) for name in names)
     assert one[0] < two[1] and two[0] < one[1], "one after the other"
     assert of_one[0] >= one[1], "begun before its input was built"
-    for name, run in walk.runs.items():         # each commit carries the id of its own run, and the mark is its version
+    for name, run in walk.runs.items():  # each commit carries the id of its own run, and the mark is its version
         log = Path(path_of(settings.ONDATRA.lake_url)) / str(project.pk) / name.replace(".", "/") / "_delta_log"
-        commits = [json.loads(line)["commitInfo"] for file in sorted(log.glob("*.json")) for line in file.read_text().splitlines() if "commitInfo" in line]
+        commits = [
+            json.loads(line)["commitInfo"]
+            for file in sorted(log.glob("*.json"))
+            for line in file.read_text().splitlines()
+            if "commitInfo" in line
+        ]
         assert {c["userMetadata"] for c in commits} == {json.dumps({"run": run.pk})}
-        assert run.sync.__class__.objects.get(name=name).mark == ModelState.objects.get(name=name).table_version == len(commits) - 1
+        assert (
+            run.sync.__class__.objects.get(name=name).mark
+            == ModelState.objects.get(name=name).table_version
+            == len(commits) - 1
+        )
 
     again = execution.run_here(project, [], {})
-    assert {n: r.action for n, r in again.results.items()} == {**dict.fromkeys(walk.project.order, "unchanged"), "b.bad": "failed", "c.of_bad": "skipped"}
+    assert {n: r.action for n, r in again.results.items()} == {
+        **dict.fromkeys(walk.project.order, "unchanged"),
+        "b.bad": "failed",
+        "c.of_bad": "skipped",
+    }
 
 
 def test_a_table_that_another_process_writes_is_waited_for(project: Workspace) -> None:
@@ -91,15 +115,33 @@ def test_a_table_that_another_process_writes_is_waited_for(project: Workspace) -
     execution.run_line(walk, {}, trigger="command")
 
     assert {n: r.action for n, r in walk.results.items()} == {"a.base": "built", "a.other": "built"}
-    assert freed and ModelState.objects.get(name="a.other").last_run_at < ModelState.objects.get(name="a.base").last_run_at
+    assert (
+        freed and ModelState.objects.get(name="a.other").last_run_at < ModelState.objects.get(name="a.base").last_run_at
+    )
     assert TableLocks(project.pk).take("a.base"), "the walk keeps its lock"
 
 
 def test_the_locks_of_tables_hold_in_postgresql(postgres_url: str, tmp_path: Path) -> None:
-    code = ("import django; django.setup(); from ondatra_web.runs.lake_tables import TableLocks; a, b = TableLocks(1), TableLocks(1); "
-            "print(a.take('m'), b.take('m'), b.take('n'), a.free('m'), b.take('m'), TableLocks(2).take('m'), b.close(), a.take('m'), a.take('n'))")
-    env = {**os.environ, "DATABASE_URL": postgres_url, "ONDATRA_DATA_DIR": str(tmp_path), "DJANGO_SETTINGS_MODULE": "ondatra_web.settings"}
-    done = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], env=env, capture_output=True, text=True, check=False)
+    code = (
+        "import django; django.setup(); from ondatra_web.runs.lake_tables import TableLocks; a, b = TableLocks(1), "
+        "TableLocks(1); "
+        "print(a.take('m'), b.take('m'), b.take('n'), a.free('m'), b.take('m'), TableLocks(2).take('m'), b.close(), "
+        "a.take('m'), a.take('n'))"
+    )
+    env = {
+        **os.environ,
+        "DATABASE_URL": postgres_url,
+        "ONDATRA_DATA_DIR": str(tmp_path),
+        "DJANGO_SETTINGS_MODULE": "ondatra_web.settings",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=Path(__file__).parents[2],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.stdout.split() == ["True", "False", "True", "None", "True", "True", "None", "True", "True"], done.stderr
 
 
@@ -110,7 +152,9 @@ def test_a_walk_that_breaks_off_ends_the_jobs_of_the_others(spark: Any) -> None:
         try:
             builder.spark
             began.set()
-            builder.spark.sql("SELECT max(hash(a.id, b.id)) FROM range(10000000) a CROSS JOIN range(10000000) b").collect()
+            builder.spark.sql(
+                "SELECT max(hash(a.id, b.id)) FROM range(10000000) a CROSS JOIN range(10000000) b"
+            ).collect()
         finally:
             ended.set()
 
@@ -130,7 +174,11 @@ def test_sessions_of_builders_know_nothing_of_each_other(spark: Any) -> None:
         builder.spark.range(len(me)).createOrReplaceTempView("mine")
         both.wait()
         active = builder.spark._jvm.org.apache.spark.sql.classic.SparkSession.active()
-        return me, str(active.conf().get("spark.databricks.delta.commitInfo.userMetadata")), builder.spark.table("mine").count() - len(me)
+        return (
+            me,
+            str(active.conf().get("spark.databricks.delta.commitInfo.userMetadata")),
+            builder.spark.table("mine").count() - len(me),
+        )
 
     with Crew(2, spark.newSession) as crew:
         for name in "xy":

@@ -1,4 +1,6 @@
-"""Buckets of organizations' own, on a real S3 server: what is refused and why, switching over and back, a store that is down."""
+"""Buckets of organizations' own, on a real S3 server: what is refused and why, switching over and back, a store that is
+down."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -28,12 +30,23 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def place(s3: S3Server, settings: Any, tmp_path: Path) -> Workspace:
     """An install with a folder of its own that allows the server's endpoint."""
-    settings.ONDATRA = dataclasses.replace(django_settings.ONDATRA, tracking_url=(tmp_path / "store").as_uri(), bucket_endpoints=(s3.endpoint,))
+    settings.ONDATRA = dataclasses.replace(
+        django_settings.ONDATRA, tracking_url=(tmp_path / "store").as_uri(), bucket_endpoints=(s3.endpoint,)
+    )
     return workspace()
 
 
 def wanted(s3: S3Server, bucket: str = BUCKET, **more: Any) -> Wanted:
-    return Wanted(**{"bucket": bucket, "prefix": uuid.uuid4().hex, "endpoint": s3.endpoint, "access_key": "devkey", "secret_key": "devsecret123", **more})
+    return Wanted(
+        **{
+            "bucket": bucket,
+            "prefix": uuid.uuid4().hex,
+            "endpoint": s3.endpoint,
+            "access_key": "devkey",
+            "secret_key": "devsecret123",
+            **more,
+        }
+    )
 
 
 def fresh(s3: S3Server) -> str:
@@ -48,18 +61,33 @@ def test_a_bucket_is_checked_saved_and_its_secret_kept_encrypted(place: Workspac
     assert stores.current(place.organization_id) == (saved.url, saved)
     assert "devsecret123" not in str(Bucket.objects.values_list().get(pk=saved.pk))
     assert list(stores.of_organization(place.organization_id).list("metadata")) == [
-        f"metadata/{place.organization_id}/{name}.parquet" for name in ("destination_objects", "destinations", "source_objects")]
+        f"metadata/{place.organization_id}/{name}.parquet"
+        for name in ("destination_objects", "destinations", "source_objects")
+    ]
     assert "devsecret123" not in str(list(AuditLog.objects.values_list("action", "target", "detail")))
 
 
-@pytest.mark.parametrize(("changed", "said"), [
-    ({"secret_key": "wrong"}, "secret key does not belong"), ({"access_key": "nobody"}, "access key is unknown"),
-    ({"bucket": "no-such-bucket"}, "no such bucket"), ({"access_key": "rokey", "secret_key": "rosecret123"}, "not allowed to do that"),
-    ({"bucket": "UPPER"}, "is no bucket name"),
-    ({"prefix": "a/../b"}, "is no folder name"), ({"endpoint": "http://169.254.169.254"}, "ONDATRA_BUCKET_ENDPOINTS"),
-    ({"secret_key": ""}, "secret key is missing"), ({"access_key": "", "secret_key": ""}, "never used"), ({"role_arn": "arn:aws:iam::1:role/x"}, "not by both"),
-    ({"access_key": "", "secret_key": "", "role_arn": "me"}, "is no role"), ({"region": "Sweden!"}, "is no region"), ({"retention_days": 0}, "at least 1 day")])
-def test_a_bucket_that_cannot_be_used_says_why_and_changes_nothing(place: Workspace, s3: S3Server, changed: dict[str, Any], said: str) -> None:
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"secret_key": "wrong"}, "secret key does not belong"),
+        ({"access_key": "nobody"}, "access key is unknown"),
+        ({"bucket": "no-such-bucket"}, "no such bucket"),
+        ({"access_key": "rokey", "secret_key": "rosecret123"}, "not allowed to do that"),
+        ({"bucket": "UPPER"}, "is no bucket name"),
+        ({"prefix": "a/../b"}, "is no folder name"),
+        ({"endpoint": "http://169.254.169.254"}, "ONDATRA_BUCKET_ENDPOINTS"),
+        ({"secret_key": ""}, "secret key is missing"),
+        ({"access_key": "", "secret_key": ""}, "never used"),
+        ({"role_arn": "arn:aws:iam::1:role/x"}, "not by both"),
+        ({"access_key": "", "secret_key": "", "role_arn": "me"}, "is no role"),
+        ({"region": "Sweden!"}, "is no region"),
+        ({"retention_days": 0}, "at least 1 day"),
+    ],
+)
+def test_a_bucket_that_cannot_be_used_says_why_and_changes_nothing(
+    place: Workspace, s3: S3Server, changed: dict[str, Any], said: str
+) -> None:
     with pytest.raises(OndatraError, match=said) as error:
         buckets.save(place.organization, wanted(s3, **changed))
 
@@ -71,7 +99,9 @@ def test_a_clock_that_is_wrong_is_named(place: Workspace, s3: S3Server, monkeypa
     import botocore.auth
 
     now = dt.datetime.now(dt.UTC)
-    monkeypatch.setattr(botocore.auth, "get_current_datetime", lambda *_, **__: (now - dt.timedelta(hours=3)).replace(tzinfo=None))
+    monkeypatch.setattr(
+        botocore.auth, "get_current_datetime", lambda *_, **__: (now - dt.timedelta(hours=3)).replace(tzinfo=None)
+    )
 
     with pytest.raises(StoreError, match="clock"):
         buckets.save(place.organization, wanted(s3))
@@ -84,7 +114,7 @@ def test_a_bucket_of_the_install_or_of_somebody_else_is_refused(place: Workspace
 
     with pytest.raises(ConfigError, match="used by another organization"):
         buckets.save(other, wanted(s3, mine))
-    Bucket.objects.all().delete()               # another install, whose database knows nothing of it
+    Bucket.objects.all().delete()  # another install, whose database knows nothing of it
     with pytest.raises(StoreError, match="another organization or install"):
         buckets.save(other, first)
     settings.ONDATRA = dataclasses.replace(settings.ONDATRA, tracking_url=f"s3://{BUCKET}/own", s3_endpoint=s3.endpoint)
@@ -92,7 +122,9 @@ def test_a_bucket_of_the_install_or_of_somebody_else_is_refused(place: Workspace
         buckets.save(other, wanted(s3))
 
 
-def test_credentials_of_the_install_are_never_used_for_a_bucket(place: Workspace, s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_credentials_of_the_install_are_never_used_for_a_bucket(
+    place: Workspace, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in s3.env.items():
         monkeypatch.setenv(name, value)
     saved = buckets.save(place.organization, wanted(s3, fresh(s3)))
@@ -103,7 +135,9 @@ def test_credentials_of_the_install_are_never_used_for_a_bucket(place: Workspace
         stores.at(saved.url, saved)
 
 
-def test_a_role_reaches_its_bucket_and_no_other(place: Workspace, s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_role_reaches_its_bucket_and_no_other(
+    place: Workspace, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in {**s3.env, "AWS_ENDPOINT_URL_STS": s3.endpoint}.items():
         monkeypatch.setenv(name, value)
     theirs, not_theirs = f"role-{uuid.uuid4().hex[:12]}", fresh(s3)
@@ -113,14 +147,18 @@ def test_a_role_reaches_its_bucket_and_no_other(place: Workspace, s3: S3Server, 
     saved = buckets.save(place.organization, wanted(s3, theirs, **by_role))
 
     assert stores.of_organization(place.organization_id).exists("ondatra.json") and not saved.secret
-    with pytest.raises(StoreError, match="not allowed to do that"):     # though the install's own credentials may
+    with pytest.raises(StoreError, match="not allowed to do that"):  # though the install's own credentials may
         buckets.save(place.organization, wanted(s3, not_theirs, **by_role))
     with pytest.raises(StoreError, match="cannot be assumed"):
-        buckets.save(place.organization, wanted(s3, theirs, **{**by_role, "role_arn": "arn:aws:iam::123456789012:role/nobody"}))
+        buckets.save(
+            place.organization, wanted(s3, theirs, **{**by_role, "role_arn": "arn:aws:iam::123456789012:role/nobody"})
+        )
     assert stores.current(place.organization_id)[1] == saved
 
 
-def test_runs_are_shown_from_where_they_were_written_through_every_switch(place: Workspace, s3: S3Server, client: Client, tmp_path: Path) -> None:
+def test_runs_are_shown_from_where_they_were_written_through_every_switch(
+    place: Workspace, s3: S3Server, client: Client, tmp_path: Path
+) -> None:
     sync = a_sync(place)
     client.force_login(person("alice", place))
     own = buckets.save(place.organization, wanted(s3, fresh(s3)))
@@ -128,13 +166,24 @@ def test_runs_are_shown_from_where_they_were_written_through_every_switch(place:
     runs = {}
     for name, bucket in (("install", None), ("own", own), ("second", second)):
         runs[name] = a_run(sync, bucket=bucket, **closing(1))
-        put_records(runs[name], tmp_path / "store", [record(f"id-{name}"), record("same")], store=stores.at(bucket.url, bucket) if bucket else None)
+        put_records(
+            runs[name],
+            tmp_path / "store",
+            [record(f"id-{name}"), record("same")],
+            store=stores.at(bucket.url, bucket) if bucket else None,
+        )
 
-    for switch in (lambda: buckets.use(own), lambda: buckets.use_install(place.organization), lambda: buckets.use(second)):
+    for switch in (
+        lambda: buckets.use(own),
+        lambda: buckets.use_install(place.organization),
+        lambda: buckets.use(second),
+    ):
         switch()
         for name, run in runs.items():
             assert f"id-{name}" in client.get(f"/runs/{run.pk}/records/").content.decode()
-        assert {entry["sync_run_id"] for entry in records.history_of(sync, "same")} == {str(run.pk) for run in runs.values()}
+        assert {entry["sync_run_id"] for entry in records.history_of(sync, "same")} == {
+            str(run.pk) for run in runs.values()
+        }
     assert stores.current(place.organization_id) == (second.url, second)
 
 
@@ -166,7 +215,8 @@ def test_an_organization_goes_with_its_runs_and_buckets(place: Workspace, s3: S3
 
 
 def test_another_encryption_key_is_an_error_that_says_what_to_do_and_an_old_one_still_opens(
-        place: Workspace, s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    place: Workspace, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ONDATRA_ENCRYPTION_KEY", "a" * 40)
     own = buckets.save(place.organization, wanted(s3, fresh(s3)))
     monkeypatch.setenv("ONDATRA_ENCRYPTION_KEY", "b" * 40)
@@ -179,12 +229,15 @@ def test_another_encryption_key_is_an_error_that_says_what_to_do_and_an_old_one_
 
 # page and command
 
+
 def _form(s3: S3Server, **changed: Any) -> dict[str, Any]:
     told = dataclasses.asdict(wanted(s3, **changed))
     return {**{k: v for k, v in told.items() if v is not None}, "by": "key"}
 
 
-def test_the_page_saves_a_bucket_shows_why_not_and_never_the_secret(place: Workspace, s3: S3Server, client: Client) -> None:
+def test_the_page_saves_a_bucket_shows_why_not_and_never_the_secret(
+    place: Workspace, s3: S3Server, client: Client
+) -> None:
     client.force_login(person("alice", place))
     own = fresh(s3)
     url = f"/store/{place.organization_id}/"
@@ -195,13 +248,17 @@ def test_the_page_saves_a_bucket_shows_why_not_and_never_the_secret(place: Works
 
     saved = client.post(f"{url}save/", _form(s3, bucket=own), follow=True).content.decode()
     assert f"s3://{own}/" in saved and "was written, read and cleaned up" in saved and "devsecret123" not in saved
-    changed = client.post(f"{url}save/", _form(s3, bucket=own, secret_key="", retention_days=30), follow=True).content.decode()
+    changed = client.post(
+        f"{url}save/", _form(s3, bucket=own, secret_key="", retention_days=30), follow=True
+    ).content.decode()
     assert 'value="30"' in changed and Bucket.objects.get().retention_days == 30
     back = client.post(f"{url}install/", follow=True).content.decode()
     assert "install’s own store" in back and stores.current(place.organization_id)[1] is None
 
 
-def test_only_an_owner_changes_the_store_and_strangers_do_not_see_it(place: Workspace, s3: S3Server, client: Client) -> None:
+def test_only_an_owner_changes_the_store_and_strangers_do_not_see_it(
+    place: Workspace, s3: S3Server, client: Client
+) -> None:
     url = f"/store/{place.organization_id}/"
     client.force_login(person("bob", place, "member"))
     assert "Check and save" not in client.get(url).content.decode()
@@ -213,14 +270,35 @@ def test_only_an_owner_changes_the_store_and_strangers_do_not_see_it(place: Work
     assert client.post(f"/store/{elsewhere.pk}/buckets/{theirs.pk}/", {"forget": 1}).status_code == 404
 
 
-def test_the_command_names_a_bucket_checks_it_and_switches_back(place: Workspace, s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_names_a_bucket_checks_it_and_switches_back(
+    place: Workspace, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     own, said = fresh(s3), io.StringIO()
     organization = str(place.organization_id)
     monkeypatch.setattr("sys.stdin", io.StringIO("devsecret123\n"))
-    call_command("store", "--organization", organization, "--bucket", own, "--endpoint", s3.endpoint, "--access-key", "devkey", stdout=said)
+    call_command(
+        "store",
+        "--organization",
+        organization,
+        "--bucket",
+        own,
+        "--endpoint",
+        s3.endpoint,
+        "--access-key",
+        "devkey",
+        stdout=said,
+    )
     call_command("store", "--organization", organization, stdout=said)
-    assert said.getvalue().count(f"records in s3://{own}\n") == 2 and stores.current(place.organization_id)[1] is not None
-    client = boto3.client("s3", endpoint_url=s3.endpoint, aws_access_key_id="devkey", aws_secret_access_key="devsecret123", region_name="us-east-1")
+    assert (
+        said.getvalue().count(f"records in s3://{own}\n") == 2 and stores.current(place.organization_id)[1] is not None
+    )
+    client = boto3.client(
+        "s3",
+        endpoint_url=s3.endpoint,
+        aws_access_key_id="devkey",
+        aws_secret_access_key="devsecret123",
+        region_name="us-east-1",
+    )
     for found in client.list_objects_v2(Bucket=own)["Contents"]:
         client.delete_object(Bucket=own, Key=found["Key"])
     client.delete_bucket(Bucket=own)

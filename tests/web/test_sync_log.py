@@ -1,4 +1,6 @@
-"""The table sync_log: records of all runs once, by Spark, from a folder and from a bucket; whatever happens half way."""
+"""The table sync_log: records of all runs once, by Spark, from a folder and from a bucket; whatever happens half
+way."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -25,7 +27,9 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(params=["folder", "bucket"])
-def organization(request: pytest.FixtureRequest, spark: SparkSession, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Organization:
+def organization(
+    request: pytest.FixtureRequest, spark: SparkSession, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Organization:
     """Store and lake in a folder, or both in a bucket that Spark reads as on a cluster."""
     place = tmp_path.as_uri()
     if request.param == "bucket":
@@ -50,15 +54,23 @@ def logged(organization: Organization) -> list[tuple[Any, ...]]:
     return sorted((r["identifier"], r["status"], r["sync_run_id"], r["destination_object_id"]) for r in rows)
 
 
-def test_every_record_stands_once_and_joins_the_fact_tables(organization: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_record_stands_once_and_joins_the_fact_tables(
+    organization: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place = workspace()
-    target = DestinationObject.objects.create(destination=Destination.objects.create(workspace=place, type="HubSpot"), name="Contact")
+    target = DestinationObject.objects.create(
+        destination=Destination.objects.create(workspace=place, type="HubSpot"), name="Contact"
+    )
     sync = a_sync(place, destination=target)
     a_log(sync, [record("a"), record("b", "rejected", "no")], [record("c", row=7, previous={"tailnum": "c"})])
 
     call_command("sync_log")
     first = logged(organization)
-    assert [(i, s, d) for i, s, _, d in first] == [("a", "succeeded", target.pk), ("b", "rejected", target.pk), ("c", "succeeded", target.pk)]
+    assert [(i, s, d) for i, s, _, d in first] == [
+        ("a", "succeeded", target.pk),
+        ("b", "rejected", target.pk),
+        ("c", "succeeded", target.pk),
+    ]
 
     # a process that died behind the commit, and one that died before it
     SyncLog.objects.update(done=0)
@@ -68,7 +80,7 @@ def test_every_record_stands_once_and_joins_the_fact_tables(organization: Organi
     with monkeypatch.context() as broken, pytest.raises(SystemExit):
         broken.setattr(table, "append", lambda *_, **__: 1 / 0)
         call_command("sync_log")
-    assert RecordFile.objects.filter(log_batch=2).count() == 1      # it keeps its number
+    assert RecordFile.objects.filter(log_batch=2).count() == 1  # it keeps its number
     call_command("sync_log")
     assert [row[0] for row in logged(organization)] == ["a", "b", "c", "d"]
     version = LakeTable(sync_log.url_of(organization)).version(isolated(django_settings.ONDATRA))
@@ -80,12 +92,18 @@ def test_every_record_stands_once_and_joins_the_fact_tables(organization: Organi
         spark.read.parquet(table.path_of(url)).createOrReplaceTempView(url.rsplit("/", 1)[-1].removesuffix(".parquet"))
     LakeTable(sync_log.url_of(organization)).read(spark).createOrReplaceTempView("sync_log")
     joined = spark.sql("""SELECT s.name, d.name, o.name, sync_log.status, count(*) FROM sync_log
-        JOIN source_objects s ON s.id = source_object_id JOIN destinations d ON d.id = destination_id JOIN destination_objects o ON o.id = destination_object_id
+        JOIN source_objects s ON s.id = source_object_id
+        JOIN destinations d ON d.id = destination_id JOIN destination_objects o ON o.id = destination_object_id
         GROUP BY ALL ORDER BY status""").collect()
-    assert [tuple(row) for row in joined] == [(sync.name, "HubSpot", "Contact", "rejected", 1), (sync.name, "HubSpot", "Contact", "succeeded", 3)]
+    assert [tuple(row) for row in joined] == [
+        (sync.name, "HubSpot", "Contact", "rejected", 1),
+        (sync.name, "HubSpot", "Contact", "succeeded", 3),
+    ]
 
 
-def test_a_damaged_file_is_named_and_holds_nothing_else_up(organization: Organization, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_file_is_named_and_holds_nothing_else_up(
+    organization: Organization, capsys: pytest.CaptureFixture[str]
+) -> None:
     a_log(a_sync(workspace()), [record("a")], [record("b")], [record("c")])
     store = open_store(django_settings.ONDATRA.tracking_url)
     path = store.path_of(RecordFile.objects.get(number=1).url)
@@ -102,7 +120,9 @@ def test_a_damaged_file_is_named_and_holds_nothing_else_up(organization: Organiz
     assert [row[0] for row in logged(organization)] == ["a", "b", "c"]
 
 
-def test_the_scheduler_wakes_the_pipeline_worker_only_for_new_records(settings: Any, stub_broker: Any, tmp_path: Path) -> None:
+def test_the_scheduler_wakes_the_pipeline_worker_only_for_new_records(
+    settings: Any, stub_broker: Any, tmp_path: Path
+) -> None:
     def waiting() -> list[Any]:
         scheduling.write_sync_log()
         said = list(stub_broker.queues["pipeline"].queue) if "pipeline" in stub_broker.queues else []

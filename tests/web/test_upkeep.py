@@ -1,4 +1,5 @@
 """The lake's upkeep as the scheduler starts it, and a sync whose change files are gone."""
+
 from __future__ import annotations
 
 import datetime as dt
@@ -28,7 +29,9 @@ def place(tmp_path: Path, spark: Any) -> Workspace:
     (folder / "lib").mkdir()
     (folder / "lib/nothing.star").write_text(PUSH)
     (folder / "models/sync/out.sql").write_text(
-        "-- @kind: merge\n-- @unique_key: id\n-- @on_missing: delete\n-- @sink: nothing\nSELECT id, n FROM read_csv('rows.csv')\n")
+        "-- @kind: merge\n-- @unique_key: id\n-- @on_missing: delete\n-- @sink: nothing\nSELECT id, n FROM "
+        "read_csv('rows.csv')\n"
+    )
     made = workspace()
     made.project_dir = str(folder)
     made.save()
@@ -51,9 +54,11 @@ def table_of(place: Workspace) -> Path:
     return Path(settings.ONDATRA.lake_url.removeprefix("file://")) / str(place.pk) / place_of(place.pk, "sync.out")
 
 
-def test_the_scheduler_wakes_a_worker_and_the_next_run_finds_nothing_changed(place: Workspace, monkeypatch: pytest.MonkeyPatch, stub_broker: Any) -> None:
+def test_the_scheduler_wakes_a_worker_and_the_next_run_finds_nothing_changed(
+    place: Workspace, monkeypatch: pytest.MonkeyPatch, stub_broker: Any
+) -> None:
     for at in range(3):
-        rows(place, *"abcd"[:at + 2], at=at)
+        rows(place, *"abcd"[: at + 2], at=at)
         run(place)
     scheduling.start_upkeep()
     place.refresh_from_db()
@@ -61,7 +66,7 @@ def test_the_scheduler_wakes_a_worker_and_the_next_run_finds_nothing_changed(pla
 
     Workspace.objects.update(upkeep_at=timezone.now() - dt.timedelta(seconds=1))
     scheduling.start_upkeep()
-    scheduling.start_upkeep()                   # once is enough
+    scheduling.start_upkeep()  # once is enough
     assert stub_broker.queues["pipeline"].qsize() == 1
 
     monkeypatch.setattr(upkeep.keep, "__kwdefaults__", {"keep_for": upkeep.KEEP, "many_files": 2})
@@ -87,19 +92,24 @@ def test_a_sync_whose_change_files_are_gone_is_held_and_sends_everything_once_co
     mark = Sync.objects.get().mark
     rows(place, "a", "B", "c", at=2)
     run(place)
-    Sync.objects.update(mark=mark)              # as a process that died after its commit leaves it
+    Sync.objects.update(mark=mark)  # as a process that died after its commit leaves it
     ModelState.objects.update(fingerprint="", table_version=mark)
     for file in table_of(place).rglob("cdc-*.parquet"):
         file.unlink()
 
     held = run(place)
     assert (held.status, held.changed, held.planned, held.not_tried, held.succeeded) == ("held", 3, 3, 3, 0)
-    assert f"the changes of sync.out since version {(mark or 0) + 1} are no longer kept; confirm sends every current row as --full" in held.error
+    assert (
+        f"the changes of sync.out since version {(mark or 0) + 1} are no longer kept; confirm sends every current row "
+        f"as --full" in held.error
+    )
     assert Sync.objects.get().mark == mark
-    assert run(place, full=True).status == "held"                       # also --full would pass over deletes that nobody knows
+    assert run(place, full=True).status == "held"  # also --full would pass over deletes that nobody knows
 
     new = actions.confirm_run(held, send=False)
-    done = execution.run_here(place, ["sync.out"], new.options, trigger="confirm", given={"sync.out": new}).runs["sync.out"]
+    done = execution.run_here(place, ["sync.out"], new.options, trigger="confirm", given={"sync.out": new}).runs[
+        "sync.out"
+    ]
     assert (done.status, done.full, done.planned, done.succeeded) == ("completed", True, 3, 3)
     rows(place, "a", "B", at=3)
     assert (run(place).deleted, Sync.objects.get().mark) == (1, ModelState.objects.get().table_version)

@@ -1,4 +1,5 @@
 """What the commands about one run or one sync share."""
+
 from __future__ import annotations
 
 import sys
@@ -29,7 +30,7 @@ class RunCommand(BaseCommand):
         raise SystemExit(code)
 
     def act(self, run: Run, options: dict[str, Any]) -> int:
-        raise NotImplementedError       # each command's own
+        raise NotImplementedError  # each command's own
 
 
 class SyncCommand(BaseCommand):
@@ -43,8 +44,13 @@ class SyncCommand(BaseCommand):
         name = options["sync"].lower()
         sync = Sync.objects.select_related("workspace").filter(workspace__slug=options["workspace"], name=name).first()
         if sync is None:
-            known = ", ".join(Sync.objects.filter(workspace__slug=options["workspace"]).values_list("name", flat=True)[:20]) or "none yet"
-            self.stderr.write(f"there is no sync {options['sync']} in workspace {options['workspace']}; there are: {known}")
+            known = (
+                ", ".join(Sync.objects.filter(workspace__slug=options["workspace"]).values_list("name", flat=True)[:20])
+                or "none yet"
+            )
+            self.stderr.write(
+                f"there is no sync {options['sync']} in workspace {options['workspace']}; there are: {known}"
+            )
             raise SystemExit(2)
         try:
             code = self.act(sync, options)
@@ -54,7 +60,7 @@ class SyncCommand(BaseCommand):
         raise SystemExit(code)
 
     def act(self, sync: Sync, options: dict[str, Any]) -> int:
-        raise NotImplementedError       # each command's own
+        raise NotImplementedError  # each command's own
 
 
 def agreed(question: str) -> bool:

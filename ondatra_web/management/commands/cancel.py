@@ -1,4 +1,5 @@
 """`manage.py cancel RUN`: stops a run; what it had not sent stays due."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """`manage.py check_models`: everything that can be known before a run, all at once."""
+
 from __future__ import annotations
 
 import json
@@ -15,12 +16,16 @@ from runtime.sources.columns import WithSpark
 
 class Command(BaseCommand):
     help = "Checks models and push functions; starts no destination and touches no data."
-    requires_system_checks: list[str] = []          # they would load every page
+    requires_system_checks: list[str] = []  # they would load every page
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--workspace", default="default", metavar="SLUG")
         parser.add_argument("--json", action="store_true", help="print one object")
-        parser.add_argument("--deep", action="store_true", help="also ask Spark's analyser, and connections for their columns; reads no data")
+        parser.add_argument(
+            "--deep",
+            action="store_true",
+            help="also ask Spark's analyser, and connections for their columns; reads no data",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -33,8 +38,16 @@ class Command(BaseCommand):
             raise SystemExit(2) from None
         warnings = project.warnings
         if options["json"]:
-            self.stdout.write(json.dumps({"status": "failed" if problems else "ok", "problems": [vars(p) for p in problems],
-                                          "warnings": [vars(p) for p in warnings]}, ensure_ascii=False))
+            self.stdout.write(
+                json.dumps(
+                    {
+                        "status": "failed" if problems else "ok",
+                        "problems": [vars(p) for p in problems],
+                        "warnings": [vars(p) for p in warnings],
+                    },
+                    ensure_ascii=False,
+                )
+            )
         else:
             for problem in problems:
                 self.stdout.write(str(problem))

@@ -1,4 +1,5 @@
 """`manage.py confirm RUN`: lets a held run go on and waits for it."""
+
 from __future__ import annotations
 
 import json
@@ -18,7 +19,9 @@ class Command(RunCommand):
     def act(self, run: Run, options: dict[str, Any]) -> int:
         new = actions.confirm_run(run, send=False)
         try:
-            walk = execution.run_here(run.sync.workspace, [run.sync.name], new.options, trigger="confirm", given={run.sync.name: new})
+            walk = execution.run_here(
+                run.sync.workspace, [run.sync.name], new.options, trigger="confirm", given={run.sync.name: new}
+            )
         except ProjectError as error:
             execution.fail(new, str(error))
             self.stderr.write(str(error))

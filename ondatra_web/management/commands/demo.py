@@ -1,4 +1,5 @@
 """`manage.py demo load|next`: the demo's data, and its next day."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -12,7 +13,10 @@ from runtime.errors import ConfigError
 
 
 class Command(BaseCommand):
-    help = "Writes the demo's data (load), or reveals the next day of flights (next), so that the next run has true changes."
+    help = (
+        "Writes the demo's data (load), or reveals the next day of flights (next), so that the next run has true "
+        "changes."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("what", choices=["load", "next"])
@@ -30,6 +34,9 @@ class Command(BaseCommand):
             return
         day = data.reveal_next(project)
         if day is None:
-            self.stdout.write(f"the year is over: {data.LAST} is revealed already; remove {data.folder(project) / 'flights'} to begin anew")
+            self.stdout.write(
+                f"the year is over: {data.LAST} is revealed already; remove {data.folder(project) / 'flights'} to "
+                f"begin anew"
+            )
             raise SystemExit(1)
         self.stdout.write(f"revealed {day}; `python manage.py run` sends what it changed")

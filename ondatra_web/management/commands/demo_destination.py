@@ -1,4 +1,5 @@
 """`manage.py demo_destination`: the outside API of the demo, a small server of its own."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """`manage.py discard SYNC`: drops what waits."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -20,9 +21,14 @@ class Command(SyncCommand):
 
     def act(self, sync: Sync, options: dict[str, Any]) -> int:
         found = waiting.counted(sync)
-        self.stdout.write(f"{sum(found.values()):,} records of {sync.name} wait: {found['due']:,} due, {found['rejected']:,} rejected, "
-                          f"{found['blocked']:,} in open jobs")
+        self.stdout.write(
+            f"{sum(found.values()):,} records of {sync.name} wait: {found['due']:,} due, {found['rejected']:,} "
+            f"rejected, "
+            f"{found['blocked']:,} in open jobs"
+        )
         if sum(found.values()) and (options["yes"] or agreed("Drop them? They will not be sent.")):
             dropped = actions.discard(sync)
-            self.stdout.write(f"{sum(dropped.values()):,} records dropped; a row that changes from here on is sent as usual")
+            self.stdout.write(
+                f"{sum(dropped.values()):,} records dropped; a row that changes from here on is sent as usual"
+            )
         return 0

@@ -1,4 +1,5 @@
 """`manage.py fact_tables`: writes the fact tables now; the scheduler does it every six hours."""
+
 from __future__ import annotations
 
 from typing import Any

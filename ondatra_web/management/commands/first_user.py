@@ -1,4 +1,6 @@
-"""`manage.py first_user`: the owner of a fresh install, with a generated password that is printed once and kept nowhere."""
+"""`manage.py first_user`: the owner of a fresh install, with a generated password that is printed once and kept
+nowhere."""
+
 from __future__ import annotations
 
 import json
@@ -13,11 +15,16 @@ from ondatra_web.models import Membership, Organization
 
 
 class Command(BaseCommand):
-    help = "Makes the first user, owner of the first organization, and prints the password once; does nothing where there is a user."
+    help = (
+        "Makes the first user, owner of the first organization, and prints the password once; does nothing where "
+        "there is a user."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--name", default="admin", metavar="NAME")
-        parser.add_argument("--json", action="store_true", help="print one object; password is null if the user was there before")
+        parser.add_argument(
+            "--json", action="store_true", help="print one object; password is null if the user was there before"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         name, password = make(options["name"])
@@ -26,7 +33,10 @@ class Command(BaseCommand):
         elif password:
             self.stdout.write(f"login {name}, password {password} (shown this once)")
         else:
-            self.stdout.write(f"login {name}, with the password shown at the first start; a new one: python manage.py changepassword {name}")
+            self.stdout.write(
+                f"login {name}, with the password shown at the first start; a new one: python manage.py "
+                f"changepassword {name}"
+            )
 
 
 @transaction.atomic

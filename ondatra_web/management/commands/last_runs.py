@@ -1,4 +1,5 @@
 """`manage.py last_runs`: what the newest run of each sync delivered, what was refused and why, and where to look."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -25,13 +26,22 @@ class Command(BaseCommand):
 
 def told(sync: Sync, run: Run, url: str) -> list[str]:
     """One sync's lines: counts, the commonest reasons, a link or a command."""
-    counts = {"sent": run.succeeded, "with a remark": run.warned, "refused": run.rejected, "due again": run.retrying, "not tried": run.not_tried,
-              "invalid": run.invalid, "unchanged": run.unchanged}
+    counts = {
+        "sent": run.succeeded,
+        "with a remark": run.warned,
+        "refused": run.rejected,
+        "due again": run.retrying,
+        "not tried": run.not_tried,
+        "invalid": run.invalid,
+        "unchanged": run.unchanged,
+    }
     shown = ", ".join(f"{number:,} {name}" for name, number in counts.items() if number or name == "sent")
     lines = [f"{sync.name} → {sync.destination_type} {sync.destination_object}: {shown}"]
     if run.error:
         lines.append(f"    {run.status}: {run.error}")
     lines += [f"    {line}" for line in records.reasons(run.pk)]
     only = " --status rejected" if run.rejected else ""
-    lines.append(f"    {url}/runs/{run.pk}/records/" if url else f"    .venv/bin/python manage.py records {run.pk}{only}")
+    lines.append(
+        f"    {url}/runs/{run.pk}/records/" if url else f"    .venv/bin/python manage.py records {run.pk}{only}"
+    )
     return lines

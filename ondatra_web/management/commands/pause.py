@@ -1,4 +1,5 @@
 """`manage.py pause SYNC`: its schedule starts it no longer."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """`manage.py records RUN`: the records of a run, as a table or in a format that other programs read."""
+
 from __future__ import annotations
 
 import sys
@@ -28,15 +29,19 @@ class Command(RunCommand):
         super().add_arguments(parser)
         parser.add_argument("--status", metavar="S", help=f"one of {', '.join(query.STATUSES)}")
         parser.add_argument("--message-like", metavar="M", help="a part of the message, or a pattern with %%")
-        parser.add_argument("--identifier", metavar="I", help="the key as the records show it, or the plain one where it is masked")
+        parser.add_argument(
+            "--identifier", metavar="I", help="the key as the records show it, or the plain one where it is masked"
+        )
         parser.add_argument("--format", choices=["table", *exports.FORMATS], default="table")
         parser.add_argument("--output", metavar="FILE", help="a file to write to; parquet needs one")
 
     def act(self, run: Run, options: dict[str, Any]) -> int:
         if options["format"] == "parquet" and not options["output"]:
             raise ConfigError("parquet is no text: name a file with --output FILE")
-        chosen = web_records.with_masked(Filter(status=options["status"], message=options["message_like"], identifier=options["identifier"]), run)
-        chosen.where()                          # a wrong status is an error before anything is written
+        chosen = web_records.with_masked(
+            Filter(status=options["status"], message=options["message_like"], identifier=options["identifier"]), run
+        )
+        chosen.where()  # a wrong status is an error before anything is written
         try:
             files = web_records.files_of(run)
             problems: list[str] = []
@@ -44,11 +49,19 @@ class Command(RunCommand):
                 self._table(files, chosen, options["output"])
             else:
                 with self._sink(options["output"]) as sink:
-                    exports.export(files, chosen, options["format"], sink, bom=False, problems=problems, progress=self._teller(bool(options["output"])))
+                    exports.export(
+                        files,
+                        chosen,
+                        options["format"],
+                        sink,
+                        bom=False,
+                        problems=problems,
+                        progress=self._teller(bool(options["output"])),
+                    )
             for problem in problems:
                 self.stderr.write(problem)
             if problems:
-                return 1                        # everything else was written
+                return 1  # everything else was written
         except StoreError as error:
             self.stderr.write(str(error))
             return 1
@@ -59,7 +72,7 @@ class Command(RunCommand):
         if output:
             if not Path(output).parent.is_dir():
                 raise ConfigError(f"{output} cannot be written: there is no such folder")
-            part = Path(f"{output}.part")       # a broken-off export leaves no file that looks whole
+            part = Path(f"{output}.part")  # a broken-off export leaves no file that looks whole
             try:
                 with part.open("wb") as file:
                     yield file
@@ -81,15 +94,22 @@ class Command(RunCommand):
             if told and time.monotonic() - last[0] > TELL_SECONDS:
                 last[0] = time.monotonic()
                 self.stderr.write(f"{rows:,} rows written")
+
         return tell
 
     def _table(self, files: Sequence[FileRef], chosen: Filter, output: str | None) -> None:
         page = query.page(files, chosen, limit=MOST_TABLE_ROWS)
         lines = [f"{'identifier':<28} {'status':<10} {'operation':<9} reason"]
-        lines += [f"{_short(row['identifier'], 28):<28} {_short(row['status'], 10):<10} {_short(row['operation'], 9):<9} {_short(row['status_message'], 200)}"
-                  for row in page.rows]
+        lines += [
+            f"{_short(row['identifier'], 28):<28} {_short(row['status'], 10):<10} {_short(row['operation'], 9):<9} "
+            f"{_short(row['status_message'], 200)}"
+            for row in page.rows
+        ]
         if page.next:
-            lines.append(f"… the first {MOST_TABLE_ROWS:,} of {query.count(files, chosen):,}; --format csv, json or parquet gives all")
+            lines.append(
+                f"… the first {MOST_TABLE_ROWS:,} of {query.count(files, chosen):,}; --format csv, json or parquet "
+                f"gives all"
+            )
         text = "\n".join(line.rstrip() for line in lines) + "\n"
         if output:
             Path(output).write_text(text, encoding="utf-8")
@@ -112,4 +132,4 @@ class _Text:
 
 def _short(value: object, most: int) -> str:
     text = "" if value is None else " ".join(str(value).split())
-    return text if len(text) <= most else f"{text[:most - 1]}…"
+    return text if len(text) <= most else f"{text[: most - 1]}…"

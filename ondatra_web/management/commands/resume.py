@@ -1,4 +1,5 @@
 """`manage.py resume SYNC`: its schedule starts it again."""
+
 from __future__ import annotations
 
 from typing import Any

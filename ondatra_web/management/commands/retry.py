@@ -1,4 +1,5 @@
 """`manage.py retry RUN`: sends chosen records again, as a new run."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -14,11 +15,16 @@ from runtime.records.query import Filter
 
 
 class Command(RunCommand):
-    help = "Shows how many records match, then sends just these again as a new run. Delivered rows only if an --identifier names them, as they are now."
+    help = (
+        "Shows how many records match, then sends just these again as a new run. Delivered rows only if an "
+        "--identifier names them, as they are now."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("--status", metavar="S", help="as in the files (rejected, or any where identifiers are given)")
+        parser.add_argument(
+            "--status", metavar="S", help="as in the files (rejected, or any where identifiers are given)"
+        )
         parser.add_argument("--message-like", metavar="M", help="a part of the message, without case; %% is a wildcard")
         parser.add_argument("--identifier", metavar="I", action="append", default=[], help="may be given several times")
         parser.add_argument("--yes", action="store_true", help="send without asking")
@@ -38,7 +44,9 @@ class Command(RunCommand):
         self.stdout.write("\n".join(retries.told(planned, run)))
         if planned.empty or not (options["yes"] or agreed("Send them?")):
             return 0
-        new = resending.start(run, planned, walk.project.models[run.sync.name], batch_size=walk.pushes[run.sync.name].api.push.batch_size)
+        new = resending.start(
+            run, planned, walk.project.models[run.sync.name], batch_size=walk.pushes[run.sync.name].api.push.batch_size
+        )
         self.stderr.write(f"run {new.pk} of {run.sync.name} started")
         walk.runs = {run.sync.name: new}
         execution.deliver_run(walk, run.sync.name, new)

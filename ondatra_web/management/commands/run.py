@@ -1,4 +1,5 @@
 """`manage.py run`: build, deliver and wait, in one process."""
+
 from __future__ import annotations
 
 import json
@@ -12,11 +13,22 @@ from ondatra_web.runs import execution
 from ondatra_web.tracking import records
 from runtime.errors import ConfigError, OndatraError, ProjectError
 
-ROWS = ("source", "unchanged", "invalid", "changed", "deleted", "carried", "succeeded", "rejected", "retrying", "not_tried")
+ROWS = (
+    "source",
+    "unchanged",
+    "invalid",
+    "changed",
+    "deleted",
+    "carried",
+    "succeeded",
+    "rejected",
+    "retrying",
+    "not_tried",
+)
 
 
 class Command(BaseCommand):
-    requires_system_checks: list[str] = []      # they load every page
+    requires_system_checks: list[str] = []  # they load every page
     help = "Runs the models (and what they need) in order, delivers what changed, waits."
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -25,7 +37,9 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print one object")
         parser.add_argument("--full", action="store_true", help="send every current row again")
         parser.add_argument("--baseline", action="store_true", help="take the current state as delivered; send nothing")
-        parser.add_argument("--dry-run", action="store_true", help="send nothing, change nothing; show what would be sent")
+        parser.add_argument(
+            "--dry-run", action="store_true", help="send nothing, change nothing; show what would be sent"
+        )
         parser.add_argument("--limit", type=int, metavar="N", help="send N records; the rest stays due")
         parser.add_argument("--rebuild", action="store_true", help="ignore what is remembered of unchanged inputs")
 
@@ -44,7 +58,11 @@ class Command(BaseCommand):
         except (ProjectError, ConfigError) as error:
             if options["json"]:
                 problems = [vars(p) for p in error.problems] if isinstance(error, ProjectError) else []
-                self.stdout.write(json.dumps({"status": "failed", "error": str(error), "problems": problems, "models": [], "syncs": []}))
+                self.stdout.write(
+                    json.dumps(
+                        {"status": "failed", "error": str(error), "problems": problems, "models": [], "syncs": []}
+                    )
+                )
             self.stderr.write(str(error))
             raise SystemExit(2) from None
         except OndatraError as error:
@@ -69,7 +87,11 @@ def text(said: dict[str, Any]) -> str:
         lines.append(f"{model['action']:>9}  {model['model']}{detail}")
     for sync in said["syncs"]:
         counts = sync["counts"]
-        shown = ", ".join(f"{name.replace('_', ' ')} {counts[name]:,}" for name in ROWS if counts[name] or name in ("source", "succeeded"))
+        shown = ", ".join(
+            f"{name.replace('_', ' ')} {counts[name]:,}"
+            for name in ROWS
+            if counts[name] or name in ("source", "succeeded")
+        )
         lines += ["", f"{sync['sync']}: run {sync['run_id']} {sync['status'].replace('_', ' ')}", f"    {shown}"]
         if sync["error"]:
             lines.append(f"    {sync['error']}")
@@ -85,5 +107,8 @@ def _asked(said: dict[str, Any]) -> list[str]:
     lines = []
     for made in said.get("requests", ()):
         headers = ", ".join(f"{name}: {value}" for name, value in made["headers"].items() if name != "Accept")
-        lines += [f"would send {made['method']} {made['url']}  {headers}".rstrip(), *([f"    {made['body'][:2_000]}"] if made["body"] else [])]
+        lines += [
+            f"would send {made['method']} {made['url']}  {headers}".rstrip(),
+            *([f"    {made['body'][:2_000]}"] if made["body"] else []),
+        ]
     return [*lines, *said.get("said", ())]

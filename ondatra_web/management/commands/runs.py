@@ -1,4 +1,5 @@
 """`manage.py runs [SYNC]`: the newest runs with their ids."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -19,13 +20,26 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         found = Run.objects.select_related("sync").filter(sync__workspace__slug=options["workspace"]).order_by("-pk")
         if options["sync"]:
-            known = Sync.objects.filter(workspace__slug=options["workspace"]).order_by("name").values_list("name", flat=True)
+            known = (
+                Sync.objects.filter(workspace__slug=options["workspace"])
+                .order_by("name")
+                .values_list("name", flat=True)
+            )
             if options["sync"].lower() not in known:
-                self.stderr.write(f"there is no sync {options['sync']} in workspace {options['workspace']}; there are: {', '.join(known[:20]) or 'none yet'}")
+                self.stderr.write(
+                    f"there is no sync {options['sync']} in workspace {options['workspace']}; there are: "
+                    f"{', '.join(known[:20]) or 'none yet'}"
+                )
                 raise SystemExit(2)
             found = found.filter(sync__name=options["sync"].lower())
-        self.stdout.write(f"{'run':>7}  {'sync':<30} {'status':<22} {'started':<16} {'planned':>9} {'ok':>9} {'rejected':>9} {'due':>7}")
-        for run in found[:options["most"]]:
+        self.stdout.write(
+            f"{'run':>7}  {'sync':<30} {'status':<22} {'started':<16} {'planned':>9} {'ok':>9} {'rejected':>9} "
+            f"{'due':>7}"
+        )
+        for run in found[: options["most"]]:
             started = run.started_at.strftime("%Y-%m-%d %H:%M") if run.started_at else ""
-            self.stdout.write(f"{run.pk:>7}  {run.sync.name:<30} {run.status:<22} {started:<16} {run.planned:>9,} {run.succeeded:>9,} "
-                              f"{run.rejected:>9,} {run.retrying + run.not_tried:>7,}")
+            self.stdout.write(
+                f"{run.pk:>7}  {run.sync.name:<30} {run.status:<22} {started:<16} {run.planned:>9,} "
+                f"{run.succeeded:>9,} "
+                f"{run.rejected:>9,} {run.retrying + run.not_tried:>7,}"
+            )

@@ -1,4 +1,6 @@
-"""`manage.py scheduler`: schedules, take-over of dead workers, messages that were lost, files that wait, retention, facts."""
+"""`manage.py scheduler`: schedules, take-over of dead workers, messages that were lost, files that wait, retention,
+facts."""
+
 from __future__ import annotations
 
 import logging
@@ -27,7 +29,7 @@ class Command(BaseCommand):
             try:
                 if scheduling.leads(me):
                     scheduling.round()
-            except Exception:               # a database or store that is down for a while must not end the scheduler
+            except Exception:  # a database or store that is down for a while must not end the scheduler
                 log.exception("this round failed; the next one is in %s s", scheduling.EVERY_SECONDS)
             if options["once"]:
                 return

@@ -1,4 +1,5 @@
 """`manage.py store`: where an organization's records are kept; names a bucket of its own, checks it, switches back."""
+
 from __future__ import annotations
 
 import getpass
@@ -13,19 +14,38 @@ from runtime.errors import ConfigError, StoreError
 
 
 class Command(BaseCommand):
-    help = "Shows, checks or changes where the records of an organization's runs are kept. Without options it shows and checks."
+    help = (
+        "Shows, checks or changes where the records of an organization's runs are kept. Without options it shows "
+        "and checks."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--organization", type=int, metavar="ID", help="the first one where it is left out")
         what = parser.add_mutually_exclusive_group()
-        what.add_argument("--bucket", metavar="NAME", help="new runs are written there once a write, a read and a delete went through")
-        what.add_argument("--install", action="store_true", help="new runs are written to the install's own store again")
+        what.add_argument(
+            "--bucket", metavar="NAME", help="new runs are written there once a write, a read and a delete went through"
+        )
+        what.add_argument(
+            "--install", action="store_true", help="new runs are written to the install's own store again"
+        )
         parser.add_argument("--prefix", default="", metavar="FOLDER", help="a folder in the bucket")
         parser.add_argument("--region", default="us-east-1")
-        parser.add_argument("--endpoint", default="", metavar="URL", help="a server that ONDATRA_BUCKET_ENDPOINTS allows; AWS where it is left out")
-        parser.add_argument("--access-key", default="", metavar="ID", help="its secret key is asked for, or read from standard input")
+        parser.add_argument(
+            "--endpoint",
+            default="",
+            metavar="URL",
+            help="a server that ONDATRA_BUCKET_ENDPOINTS allows; AWS where it is left out",
+        )
+        parser.add_argument(
+            "--access-key", default="", metavar="ID", help="its secret key is asked for, or read from standard input"
+        )
         parser.add_argument("--role", default="", metavar="ARN", help="a role to assume instead of a key pair")
-        parser.add_argument("--retention-days", type=int, metavar="N", help="remove records there after so many days; never where it is left out")
+        parser.add_argument(
+            "--retention-days",
+            type=int,
+            metavar="N",
+            help="remove records there after so many days; never where it is left out",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -48,9 +68,19 @@ class Command(BaseCommand):
     def _act(self, organization: Organization, options: dict[str, Any]) -> None:
         if options["bucket"]:
             secret = _secret() if options["access_key"] else ""
-            buckets.save(organization, buckets.Wanted(
-                bucket=options["bucket"], prefix=options["prefix"], region=options["region"], endpoint=options["endpoint"].rstrip("/"),
-                access_key=options["access_key"], secret_key=secret, role_arn=options["role"], retention_days=options["retention_days"]))
+            buckets.save(
+                organization,
+                buckets.Wanted(
+                    bucket=options["bucket"],
+                    prefix=options["prefix"],
+                    region=options["region"],
+                    endpoint=options["endpoint"].rstrip("/"),
+                    access_key=options["access_key"],
+                    secret_key=secret,
+                    role_arn=options["role"],
+                    retention_days=options["retention_days"],
+                ),
+            )
         elif options["install"]:
             buckets.use_install(organization)
         url, bucket = stores.current(organization.pk)

@@ -1,4 +1,6 @@
-"""`manage.py sync_log`: brings the table sync_log of every organization up to date; the scheduler does it every six hours."""
+"""`manage.py sync_log`: brings the table sync_log of every organization up to date; the scheduler does it every six
+hours."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """`manage.py upkeep`: looks after the lake's tables now; the scheduler does it as ONDATRA_UPKEEP says."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -24,7 +25,11 @@ class Command(BaseCommand):
             self.stderr.write(str(error))
             raise SystemExit(2) from None
         for name, kept in found.items():
-            removed = "nothing removed: what its sync has not read yet is needed" if kept.removed is None else f"{kept.removed} files removed"
+            removed = (
+                "nothing removed: what its sync has not read yet is needed"
+                if kept.removed is None
+                else f"{kept.removed} files removed"
+            )
             self.stdout.write(f"{name}: {'files put together, ' if kept.after != kept.before else ''}{removed}")
         if not found:
             self.stdout.write("there was no table to look after, or a run is working")

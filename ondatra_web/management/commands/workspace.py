@@ -1,4 +1,5 @@
 """`manage.py workspace SLUG --project DIR`: creates a workspace or points it elsewhere."""
+
 from __future__ import annotations
 
 import re
@@ -17,8 +18,14 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug", metavar="SLUG")
         parser.add_argument("--project", required=True, metavar="DIR", help="the folder with models/ and lib/")
-        parser.add_argument("--env-file", metavar="F", help="NAME=value lines: push functions then see only these; keep it outside the project")
-        parser.add_argument("--allow-path", action="append", default=[], metavar="DIR", help="SQL may read files below it, too")
+        parser.add_argument(
+            "--env-file",
+            metavar="F",
+            help="NAME=value lines: push functions then see only these; keep it outside the project",
+        )
+        parser.add_argument(
+            "--allow-path", action="append", default=[], metavar="DIR", help="SQL may read files below it, too"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         slug, folder = options["slug"], Path(options["project"]).resolve()
@@ -39,7 +46,14 @@ class Command(BaseCommand):
             self.stderr.write(wrong)
             raise SystemExit(2)
         organization = Organization.objects.order_by("pk").first() or Organization.objects.create(name="Default")
-        told = {"project_dir": str(folder), "env_file": str(env_file or ""), "allow_paths": [str(Path(p).resolve()) for p in options["allow_path"]]}
+        told = {
+            "project_dir": str(folder),
+            "env_file": str(env_file or ""),
+            "allow_paths": [str(Path(p).resolve()) for p in options["allow_path"]],
+        }
         _, made = Workspace.objects.update_or_create(
-            slug=slug, defaults=told, create_defaults={**told, "organization": organization, "mask_key": secrets.token_hex(32)})
+            slug=slug,
+            defaults=told,
+            create_defaults={**told, "organization": organization, "mask_key": secrets.token_hex(32)},
+        )
         self.stdout.write(f"workspace {slug} {'created' if made else 'now'}: {folder}")

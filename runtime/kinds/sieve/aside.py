@@ -1,4 +1,6 @@
-"""Work beside other work: while one waits for Spark's planner, for its only task or for a file, the tasks of the other run."""
+"""Work beside other work: while one waits for Spark's planner, for its only task or for a file, the tasks of the other
+run."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -16,8 +18,9 @@ T = TypeVar("T")
 
 @contextmanager
 def aside(spark: SparkSession, work: Callable[[], T]) -> Iterator[Callable[[], T]]:
-    """Begins the work in a thread that has this one's session, pool and job group; what is yielded waits for it and returns what it returned, or raises
-    what it raised. The block ends only after the work has, and with its error where the block has none."""
+    """Begins the work in a thread that has this one's session, pool and job group; what is yielded waits for it and
+    returns what it returned, or raises what it raised. The block ends only after the work has, and with its error where
+    the block has none."""
     from pyspark import InheritableThread
 
     done: Future[T] = Future()

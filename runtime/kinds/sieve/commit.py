@@ -1,8 +1,10 @@
-"""The data commit of found changes, made with Delta's own parts: old rows are marked as deleted where they lie, and nothing is scanned.
+"""The data commit of found changes, made with Delta's own parts: old rows are marked as deleted where they lie, and
+nothing is scanned.
 
-A MERGE would read the table twice more to find out what is known already. The commit is the one that MERGE makes: deletion
-vectors for the files that hold old rows, a file of new rows, and one of both for the change feed.
+A MERGE would read the table twice more to find out what is known already. The commit is the one that MERGE makes:
+deletion vectors for the files that hold old rows, a file of new rows, and one of both for the change feed.
 """
+
 from __future__ import annotations
 
 import json
@@ -37,10 +39,17 @@ def write(job: Job, found: Found) -> None:
     actions = marked()
     if found.inserted:
         transaction.setTrackHighWaterMarks(jvm.PythonUtils.toSeq([ROWID]).toSet())
-    counts = {"update_preimage": found.updated, "update_postimage": found.updated, "insert": found.inserted, "delete": found.counts.deleted}
+    counts = {
+        "update_preimage": found.updated,
+        "update_postimage": found.updated,
+        "insert": found.inserted,
+        "delete": found.counts.deleted,
+    }
     with job.told():
         actions = actions.appendedAll(transaction.writeFiles(_laid(job, rows.unionByName(told), found)._jdf))
-        transaction.commit(actions, getattr(jvm.org.apache.spark.sql.delta, "DeltaOperations$Update")(jvm.scala.Option.empty()))
+        transaction.commit(
+            actions, getattr(jvm.org.apache.spark.sql.delta, "DeltaOperations$Update")(jvm.scala.Option.empty())
+        )
     job.version = job.table.version(job.spark)
     job.feed = Feed(told, {kind: n for kind, n in counts.items() if n})
 
@@ -61,7 +70,11 @@ def _rows(job: Job, found: Found, highest: int) -> tuple[DataFrame, DataFrame]:
     new = found.new.join(F.broadcast(known), F.col(KEY) == F.col("__key"), "left").drop("__key")
     changed = new.filter(F.col(ROWID).isNotNull()).select(*columns, F.lit("update_postimage").alias(CHANGE))
     # one task counts them, so the ids are dense
-    fresh = new.filter(F.col(ROWID).isNull()).coalesce(1).withColumn(ROWID, F.monotonically_increasing_id() + F.lit(highest + 1))
+    fresh = (
+        new.filter(F.col(ROWID).isNull())
+        .coalesce(1)
+        .withColumn(ROWID, F.monotonically_increasing_id() + F.lit(highest + 1))
+    )
     kept = job.keep(changed.unionByName(fresh.select(*columns, F.lit("insert").alias(CHANGE))))
     told = kept.unionByName(found.old.select(*columns, F.lit("update_preimage").alias(CHANGE)))
     if found.gone is not None:
@@ -84,7 +97,17 @@ def _marked(job: Job, found: Found) -> Any:
     old = found.old if found.gone is None else found.old.unionByName(found.gone)
     always = jvm.org.apache.spark.sql.classic.ExpressionUtils.expression(F.lit(True)._jc)
     marks = commands.DeletionVectorBitmapGenerator.buildRowIndexSetsForFilesMatchingCondition(
-        job.spark._jsparkSession, transaction, True, old.select(FILE, PLACE)._jdf, files, always, option.apply(F.col(FILE)._jc), option.apply(F.col(PLACE)._jc))
+        job.spark._jsparkSession,
+        transaction,
+        True,
+        old.select(FILE, PLACE)._jdf,
+        files,
+        always,
+        option.apply(F.col(FILE)._jc),
+        option.apply(F.col(PLACE)._jc),
+    )
     helper = commands.DMLWithDeletionVectorsHelper
-    touched = helper.findFilesWithMatchingRows(transaction, helper.generateCandidateFileMap(log.dataPath(), files), marks)
+    touched = helper.findFilesWithMatchingRows(
+        transaction, helper.generateCandidateFileMap(log.dataPath(), files), marks
+    )
     return helper.processUnmodifiedData(job.spark._jsparkSession, touched, transaction.snapshot(), TEXT)._1()

@@ -1,9 +1,12 @@
-"""Bloom filters of the hashes that a table's rows have, kept beside it from build to build, so that few changes cost no look at the table.
+"""Bloom filters of the hashes that a table's rows have, kept beside it from build to build, so that few changes cost no
+look at the table.
 
-One filter is of all rows as they were when it was made, a second one of the rows that builds have changed since: it is made again by each,
-from their hashes, which are kept as well. With one more for each build Spark would make other code each time, which runs slowly at first. Hashes of
-rows that have gone stay in it: a row that comes back as it once was slips through, which the caller's arithmetic shows.
+One filter is of all rows as they were when it was made, a second one of the rows that builds have changed since: it is
+made again by each, from their hashes, which are kept as well. With one more for each build Spark would make other code
+each time, which runs slowly at first. Hashes of rows that have gone stay in it: a row that comes back as it once was
+slips through, which the caller's arithmetic shows.
 """
+
 from __future__ import annotations
 
 import threading
@@ -21,7 +24,8 @@ if TYPE_CHECKING:
 
 #: Bits of a filter for each row, and hash functions: about three in ten million changed rows slip through.
 BITS, FUNCTIONS = 48, 8
-#: Every filter is made for at least so many: of few bits, the functions would often look at the same one several times, and rows slip through.
+#: Every filter is made for at least so many: of few bits, the functions would often look at the same one several times,
+#: and rows slip through.
 LEAST_ROWS = 20_000
 #: Rows above which a filter is too large for a task.
 MOST_ROWS = 20_000_000
@@ -47,7 +51,8 @@ def room(rows: int) -> Iterator[bool]:
 
 
 def make(job: Job, rows: int) -> None:
-    """A new filter of the newest version, which has so many rows; for the caller there must be room. What filters there were are removed.
+    """A new filter of the newest version, which has so many rows; for the caller there must be room. What filters there
+    were are removed.
 
     It is of the other hash than the one before: what slipped through that one will not slip through this one.
     """
@@ -57,7 +62,13 @@ def make(job: Job, rows: int) -> None:
         return
     job.table.sweep(job.spark, FOLDER, NAME)
     nothing = job.spark.range(1).selectExpr(f"0L AS {on}")
-    job.filter = {"files": [_written(job, job.target(on), rows), _written(job, nothing, 1)], "on": on, "hashes": [], "rows": rows, "added": 0}
+    job.filter = {
+        "files": [_written(job, job.target(on), rows), _written(job, nothing, 1)],
+        "on": on,
+        "hashes": [],
+        "rows": rows,
+        "added": 0,
+    }
 
 
 def add(job: Job, new: DataFrame, rows: int) -> None:
@@ -73,7 +84,7 @@ def add(job: Job, new: DataFrame, rows: int) -> None:
         every = job.spark.read.schema(f"{on} BIGINT").parquet(*[_path(job, each) for each in hashes])
         whole, before = known["files"]
         job.filter = {**known, "files": [whole, _written(job, every, added)], "hashes": hashes, "added": added}
-        job.table.sweep(job.spark, FOLDER, before)      # whoever dies before it is noted costs a scan
+        job.table.sweep(job.spark, FOLDER, before)  # whoever dies before it is noted costs a scan
 
 
 def unknown(job: Job, rows: DataFrame, number: int) -> DataFrame:
@@ -83,7 +94,7 @@ def unknown(job: Job, rows: DataFrame, number: int) -> DataFrame:
     if job.filter is not None:
         try:
             return _without_known(job, rows, job.filter)
-        except AnalysisException:               # a file is gone
+        except AnalysisException:  # a file is gone
             pass
     make(job, number)
     return _without_known(job, rows, job.filter) if job.filter else rows
@@ -107,9 +118,12 @@ def passed(job: Job, rows: DataFrame, filters: Sequence[SparkColumn], on: str = 
     tools = jvm.org.apache.spark.sql.classic.ExpressionUtils
     none = F.lit(True)
     for each in filters:
-        contains = jvm.org.apache.spark.sql.catalyst.expressions.BloomFilterMightContain(tools.expression(each._jc), tools.expression(F.col(on)._jc))
+        contains = jvm.org.apache.spark.sql.catalyst.expressions.BloomFilterMightContain(
+            tools.expression(each._jc), tools.expression(F.col(on)._jc)
+        )
         none = none & ~Column(tools.column(contains))
-    # a column that differs at each look keeps the filters where they are: pushed below the hashes, they would work out parts of them many times over
+    # a column that differs at each look keeps the filters where they are: pushed below the hashes, they would work out
+    # parts of them many times over
     kept = rows.withColumn("__look", F.monotonically_increasing_id()).filter(none & (F.col("__look") >= 0))
     return kept.drop("__look")
 
@@ -120,16 +134,29 @@ def _made(job: Job, known: DataFrame, number: int) -> DataFrame:
 
     bits = max(number, LEAST_ROWS) * BITS
     most = str(MOST_ROWS * BITS)
-    job.set({"spark.sql.optimizer.runtime.bloomFilter.maxNumBits": most, "spark.sql.optimizer.runtime.bloomFilter.maxNumItems": most})
+    job.set(
+        {
+            "spark.sql.optimizer.runtime.bloomFilter.maxNumBits": most,
+            "spark.sql.optimizer.runtime.bloomFilter.maxNumItems": most,
+        }
+    )
     # the filter works out the number of its functions from the items it expects
-    built = _internal(job.spark._jvm, "bloom_filter_agg", F.col("h"), F.lit(max(1, int(bits * 0.6931 / FUNCTIONS))).cast("bigint"), F.lit(bits).cast("bigint"))
+    built = _internal(
+        job.spark._jvm,
+        "bloom_filter_agg",
+        F.col("h"),
+        F.lit(max(1, int(bits * 0.6931 / FUNCTIONS))).cast("bigint"),
+        F.lit(bits).cast("bigint"),
+    )
     hashes = known.toDF("h").coalesce(job.spark.sparkContext.defaultParallelism)
     return hashes.agg(built.alias("filter"))
 
 
 def _written(job: Job, known: DataFrame, number: int) -> str:
     name = _named()
-    _made(job, known, number).coalesce(1).write.option("compression", "uncompressed").parquet(_path(job, name))     # bits like these do not shrink
+    _made(job, known, number).coalesce(1).write.option("compression", "uncompressed").parquet(
+        _path(job, name)
+    )  # bits like these do not shrink
     return name
 
 

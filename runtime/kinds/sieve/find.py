@@ -1,11 +1,13 @@
-"""What changed in a large table of which little changed, without moving its rows: two scans of the source, one of the table, and no shuffle.
+"""What changed in a large table of which little changed, without moving its rows: two scans of the source, one of the
+table, and no shuffle.
 
-A filter of the table's hashes lets through the source's rows that are new or changed; a scan of the table, for their keys,
-finds the old rows and where they lie. Whether that was all is decided by arithmetic: the table less the old rows plus the
-new ones must have the digest of the source. It has not where a changed row slipped through the filter (one in
+A filter of the table's hashes lets through the source's rows that are new or changed; a scan of the table, for their
+keys, finds the old rows and where they lie. Whether that was all is decided by arithmetic: the table less the old rows
+plus the new ones must have the digest of the source. It has not where a changed row slipped through the filter (one in
 millions) or rows without a usable key stand in the source; then the caller joins both sides. Rows that are gone from
 the source make it differ, too, and are looked for the same way.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -45,7 +47,12 @@ class Found:
 
 def goes_ahead(job: Job) -> bool:
     """Whether a scan only to learn that the source differs is left out, because its first rows differ already."""
-    return job.model.kind == "merge" and bool(job.note.get("filter")) and _is_worth_it(job) and job.first != job.note.get("first")
+    return (
+        job.model.kind == "merge"
+        and bool(job.note.get("filter"))
+        and _is_worth_it(job)
+        and job.first != job.note.get("first")
+    )
 
 
 def find(job: Job) -> Found | None:
@@ -58,7 +65,8 @@ def find(job: Job) -> Found | None:
 
 
 def _found(job: Job, *, again: bool = False) -> Found | None:
-    """None if the filter let too many rows through, or too few; in the latter case with two of them, `again` is the second."""
+    """None if the filter let too many rows through, or too few; in the latter case with two of them, `again` is the
+    second."""
     from pyspark.sql import functions as F
 
     before = [int(n) for n in job.note["source"]]
@@ -80,7 +88,10 @@ def _found(job: Job, *, again: bool = False) -> Found | None:
         if stale and now[0] == source[0]:
             return _found_anew(job)
         gone = job.keep(_gone(job, there, old, source[0]))
-        lost, whole = numbers(_told(job, gone)), numbers(_told(job, job.target(H1, H2)))    # rows that went before this and were kept are gone, too
+        lost, whole = (
+            numbers(_told(job, gone)),
+            numbers(_told(job, job.target(H1, H2))),
+        )  # rows that went before this and were kept are gone, too
         now = _sum(_sum(whole, replaced, added), lost, NOTHING)
         if not _agrees(job, now, source):
             return None if again else _found_anew(job)
@@ -90,7 +101,8 @@ def _found(job: Job, *, again: bool = False) -> Found | None:
 
 
 def _agrees(job: Job, now: list[int], source: tuple[int, int]) -> bool:
-    """Whether the table, as it would be then, has the rows of the source: their number and sum, and the rest of the digest where a scan has told it."""
+    """Whether the table, as it would be then, has the rows of the source: their number and sum, and the rest of the
+    digest where a scan has told it."""
     return (now[0], now[3]) == source and (job.seen is None or now == numbers(job.seen))
 
 
@@ -120,15 +132,25 @@ def _told(job: Job, rows: DataFrame, *more: SparkColumn) -> Row:
 
 def _sum(rows: list[int], less: list[int], more: list[int]) -> list[int]:
     """The digest of rows less some and plus others."""
-    return [rows[0] - less[0] + more[0], rows[1] ^ less[1] ^ more[1], rows[2] ^ less[2] ^ more[2], rows[3] - less[3] + more[3]]
+    return [
+        rows[0] - less[0] + more[0],
+        rows[1] ^ less[1] ^ more[1],
+        rows[2] ^ less[2] ^ more[2],
+        rows[3] - less[3] + more[3],
+    ]
 
 
 def _with_keys(rows: DataFrame, wanted: DataFrame, number: int) -> DataFrame:
-    """The rows whose key is among so many wanted ones. They are looked up by a number alone, in a third less time than by their text or both."""
+    """The rows whose key is among so many wanted ones. They are looked up by a number alone, in a third less time than
+    by their text or both."""
     from pyspark.sql import functions as F
 
     known = wanted.select(F.xxhash64(KEY).alias("__number"), F.col(KEY).alias("__key"))
-    return rows.join(broadcast(known, number), (F.xxhash64(KEY) == F.col("__number")) & F.coalesce(F.col(KEY) == F.col("__key"), F.lit(False)), "left_semi")
+    return rows.join(
+        broadcast(known, number),
+        (F.xxhash64(KEY) == F.col("__number")) & F.coalesce(F.col(KEY) == F.col("__key"), F.lit(False)),
+        "left_semi",
+    )
 
 
 def _gone(job: Job, there: DataFrame, old: DataFrame, source: int) -> DataFrame:

@@ -1,4 +1,6 @@
-"""A table's newest version by Delta's own parts: what a scan of it finds and what is committed afterwards are of one transaction."""
+"""A table's newest version by Delta's own parts: what a scan of it finds and what is committed afterwards are of one
+transaction."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -22,13 +24,22 @@ class Opened:
     files: Any
 
     def rows(self, job: Job) -> DataFrame:
-        """The table with the place of each row. Of files that are known: asked for by the table's name, Delta makes them out several times for each scan."""
+        """The table with the place of each row. Of files that are known: asked for by the table's name, Delta makes
+        them out several times for each scan."""
         from pyspark.sql import DataFrame
         from pyspark.sql import functions as F
 
         jvm: Any = job.spark._jvm
-        frame = DataFrame(self.log.createDataFrame(self.transaction.snapshot(), self.files, False, jvm.scala.Option.empty()), job.spark)
-        return frame.select(*map(quoted, job.columns), ROWID, F.expr(f"_metadata.file_path AS {FILE}"), F.expr(f"_metadata.row_index AS {PLACE}"))
+        frame = DataFrame(
+            self.log.createDataFrame(self.transaction.snapshot(), self.files, False, jvm.scala.Option.empty()),
+            job.spark,
+        )
+        return frame.select(
+            *map(quoted, job.columns),
+            ROWID,
+            F.expr(f"_metadata.file_path AS {FILE}"),
+            F.expr(f"_metadata.row_index AS {PLACE}"),
+        )
 
 
 def opened(job: Job) -> Opened:
@@ -37,7 +48,10 @@ def opened(job: Job) -> Opened:
     log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(job.spark._jsparkSession, job.table.path)
     transaction = log.startTransaction()
     if transaction.snapshot().version() != job.version:
-        raise RuntimeError(f"{job.table.path} is at version {transaction.snapshot().version()}, not {job.version}: another process wrote it")
+        raise RuntimeError(
+            f"{job.table.path} is at version {transaction.snapshot().version()}, not {job.version}: another process "
+            f"wrote it"
+        )
     return Opened(log, transaction, _files(transaction))
 
 

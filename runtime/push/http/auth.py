@@ -1,4 +1,5 @@
 """Auth variants of the API dict. Made anew for each attempt; a token is cached until it expires or is refused."""
+
 from __future__ import annotations
 
 import hashlib
@@ -34,8 +35,11 @@ class Authorizer:
 
     def __init__(self, auth: Auth | None, secrets: SecretSource, redactor: Redactor) -> None:
         self.auth, self.secrets, self.redactor = auth, secrets, redactor
-        #: Headers of requests without any of their own, by content type and host, and their Authorization; only where auth says the same each time.
-        self.same: dict[tuple[str, str], tuple[dict[str, str], str]] | None = {} if auth is None or auth.kind in ("bearer", "header", "basic") else None
+        #: Headers of requests without any of their own, by content type and host, and their Authorization; only where
+        #: auth says the same each time.
+        self.same: dict[tuple[str, str], tuple[dict[str, str], str]] | None = (
+            {} if auth is None or auth.kind in ("bearer", "header", "basic") else None
+        )
         self._token: tuple[str, float] | None = None
         self._dropped = ""
         self._lock = threading.Lock()
@@ -67,7 +71,8 @@ class Authorizer:
         return {"Authorization": f"Bearer {self._bearer(auth, send)}"}, url
 
     def drop_token(self, authorization: str) -> bool:
-        """Forgets the token that was refused; False if the request carried none of ours. Others may have renewed it already."""
+        """Forgets the token that was refused; False if the request carried none of ours. Others may have renewed it
+        already."""
         if self.auth is None or self.auth.kind != "oauth2":
             return False
         with self._lock:
@@ -84,15 +89,18 @@ class Authorizer:
         return value
 
     def _bearer(self, auth: Auth, send: Send) -> str:
-        with self._lock:                        # one thread fetches, the others wait for its token
+        with self._lock:  # one thread fetches, the others wait for its token
             if self._token is None or self._token[1] <= time.monotonic():
                 self._token = self._fetch(auth, send)
             return self._token[0]
 
     def _fetch(self, auth: Auth, send: Send) -> tuple[str, float]:
         fields = {"grant_type": "client_credentials", **({"scope": auth.scope} if auth.scope else {})}
-        headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json",
-                   "Authorization": _basic(self._value(auth.user), self._value(auth.secret))}
+        headers = {
+            "Content-Type": "application/x-www-form-urlencoded",
+            "Accept": "application/json",
+            "Authorization": _basic(self._value(auth.user), self._value(auth.secret)),
+        }
         answer = send("POST", auth.token_url, headers, urlencode(fields).encode())
         try:
             said: Any = json.loads(answer.body) if 200 <= answer.status < 300 else None
@@ -100,7 +108,9 @@ class Authorizer:
             said = None
         token = said.get("access_token") if isinstance(said, dict) else None
         if not isinstance(token, str) or not token:
-            raise OndatraError(f"no token from {auth.token_url}: it answered {answer.status} {self.redactor.text(answer.text[:500])}")
+            raise OndatraError(
+                f"no token from {auth.token_url}: it answered {answer.status} {self.redactor.text(answer.text[:500])}"
+            )
         self.redactor.add(token)
         lifetime = said.get("expires_in")
         try:

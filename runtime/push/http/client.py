@@ -1,8 +1,9 @@
 """One HTTP request and its answer, by libcurl: handles that keep their connections, shared by the threads of a process.
 
-libcurl, because the thread that asks also sends and reads, without Python's lock. A client with an event loop of its own hands each request over
-twice, which takes longer than the request (docs/benchmarks.md).
+libcurl, because the thread that asks also sends and reads, without Python's lock. A client with an event loop of its
+own hands each request over twice, which takes longer than the request (docs/benchmarks.md).
 """
+
 from __future__ import annotations
 
 import os
@@ -24,11 +25,17 @@ from runtime.errors import OndatraError
 #: Variables that name a file of further authorities.
 AUTHORITIES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 #: Where systems keep the authorities that they trust.
-SYSTEM_AUTHORITIES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem")
+SYSTEM_AUTHORITIES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+)
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 #: A handle keeps the last answer of up to so many bytes.
 _REMEMBERED = 4096
-#: A destination is near where it answers within so many seconds: on this machine or beside it. Sleeping and waking again takes as long as that.
+#: A destination is near where it answers within so many seconds: on this machine or beside it. Sleeping and waking
+#: again takes as long as that.
 NEAR = 0.00025
 #: So many answers more must have come so quickly than not, before they are waited for awake.
 NEAR_AFTER = 50
@@ -40,14 +47,15 @@ class TransportError(OndatraError):
     """No answer came, or only a part of one: the destination may have done what was asked."""
 
 
-@dataclass                                      # not frozen: that costs a microsecond or two for each
+@dataclass  # not frozen: that costs a microsecond or two for each
 class Answer:
-    """What a server said, never changed; the same again may be the same object. Header names are in lower case, repeated ones joined by comma and space."""
+    """What a server said, never changed; the same again may be the same object. Header names are in lower case,
+    repeated ones joined by comma and space."""
 
     status: int
     headers: dict[str, str]
     body: bytes
-    told: Any = None                            # how push functions get it, once they did
+    told: Any = None  # how push functions get it, once they did
     _text: str | None = None
 
     @property
@@ -76,12 +84,15 @@ class Transport(Protocol):
 
 
 class PooledTransport:
-    """The process' handles, made when needed, so that a forked worker makes its own. The one that was used last is used next."""
+    """The process' handles, made when needed, so that a forked worker makes its own. The one that was used last is used
+    next."""
 
     def __init__(self) -> None:
         self._handles: list[_Handle] = []
         self._idle: deque[_Handle] = deque()
-        self._others: list[Any] = []            # of the process that this one was forked from: closing them would end its connections
+        self._others: list[
+            Any
+        ] = []  # of the process that this one was forked from: closing them would end its connections
         self._settings: list[tuple[int, Any]] = []
         self._proxies: dict[str, str] = {}
         os.register_at_fork(after_in_child=self._forked)
@@ -102,11 +113,19 @@ class PooledTransport:
             self._idle.append(handle)
 
     def _handle(self) -> _Handle:
-        """Proxies come from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY, private authorities from the usual variables, as they are at the first request."""
+        """Proxies come from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY, private authorities from the usual
+        variables, as they are at the first request."""
         if not self._settings:
             self._proxies = getproxies()
-            self._settings = [(pycurl.NOSIGNAL, 1), (pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS), (pycurl.USERAGENT, "ondatra"),
-                              (pycurl.ACCEPT_ENCODING, ""), (pycurl.MAXAGE_CONN, 20), (pycurl.NOPROXY, self._proxies.get("no", "")), *_authorities()]
+            self._settings = [
+                (pycurl.NOSIGNAL, 1),
+                (pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS),
+                (pycurl.USERAGENT, "ondatra"),
+                (pycurl.ACCEPT_ENCODING, ""),
+                (pycurl.MAXAGE_CONN, 20),
+                (pycurl.NOPROXY, self._proxies.get("no", "")),
+                *_authorities(),
+            ]
         handle = _Handle(self._settings, self._proxies)
         self._handles.append(handle)
         return handle
@@ -130,23 +149,30 @@ class _Handle:
         self._head: list[bytes] = []
         self._body: list[bytes] = []
         self._begun = False
-        self._said: list[Any] = [None] * 5      # URL, scheme, headers, timeout, method and whether there is a body
+        self._said: list[Any] = [None] * 5  # URL, scheme, headers, timeout, method and whether there is a body
         self._last_head: list[bytes] = []
         self._last = Answer(0, {}, b"")
         self._near = 0
         self._multi: Any = None
-        for option, value in [*settings, (pycurl.HEADERFUNCTION, self._head.append), (pycurl.WRITEFUNCTION, self._body.append),
-                              (pycurl.PREREQFUNCTION, self._begins)]:
+        for option, value in [
+            *settings,
+            (pycurl.HEADERFUNCTION, self._head.append),
+            (pycurl.WRITEFUNCTION, self._body.append),
+            (pycurl.PREREQFUNCTION, self._begins),
+        ]:
             self._curl.setopt(option, value)
 
     def _begins(self, _there: str, _here: str, _port: int, _own_port: int) -> int:
-        """libcurl itself sends a request again when a connection that it kept breaks; whether that may be is not its to decide."""
+        """libcurl itself sends a request again when a connection that it kept breaks; whether that may be is not its to
+        decide."""
         if self._begun:
             return _ABORT
         self._begun = True
         return _OK
 
-    def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float, *, alone: bool) -> Answer:
+    def send(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float, *, alone: bool
+    ) -> Answer:
         """`alone`: no other request of the process is out."""
         self._head.clear()
         self._body.clear()
@@ -176,7 +202,8 @@ class _Handle:
             self._near = max(0, self._near - NEAR_AFTER // 5)
 
     def _perform_awake(self, until: float) -> None:
-        """As perform(), which sleeps while it waits, and a processor that slept takes longer to wake than a near answer takes to come."""
+        """As perform(), which sleeps while it waits, and a processor that slept takes longer to wake than a near answer
+        takes to come."""
         multi = self._multi = self._multi or pycurl.CurlMulti()
         multi.add_handle(self._curl)
         try:
@@ -191,8 +218,9 @@ class _Handle:
 
     @staticmethod
     def _sleep(multi: Any) -> None:
-        """Until there is something to do; select() knows no file descriptor over 1023, and nothing is asked about those for a moment."""
-        wanted = multi.timeout()                # ms, -1 for none
+        """Until there is something to do; select() knows no file descriptor over 1023, and nothing is asked about those
+        for a moment."""
+        wanted = multi.timeout()  # ms, -1 for none
         seconds = min(1.0, wanted / 1000) if wanted >= 0 else 1.0
         if not multi.select(seconds):
             time.sleep(min(seconds, 0.001))
@@ -213,7 +241,7 @@ class _Handle:
             curl.setopt(pycurl.TIMEOUT_MS, max(1, round(timeout * 1000)))
             said[3] = timeout
         if body is None and method in ("POST", "PUT", "PATCH"):
-            body = b""                          # so that it has a length
+            body = b""  # so that it has a length
         if (method, body is None) != said[4]:
             curl.unsetopt(pycurl.CUSTOMREQUEST)
             curl.setopt(pycurl.HTTPGET if body is None else pycurl.POST, 1)
@@ -250,11 +278,14 @@ class _Handle:
 
 
 def _lines(headers: Mapping[str, str]) -> list[bytes]:
-    """Headers as libcurl takes them. It adds none of its own for a body. Raises ValueError for what would be more than a header."""
+    """Headers as libcurl takes them. It adds none of its own for a body. Raises ValueError for what would be more than
+    a header."""
     lines = [b"Expect:"]
     for name, value in headers.items():
         if not _NAME.fullmatch(name) or _BREAK.search(value):
-            raise ValueError(f"the header {name!r} cannot be sent: a name has no spaces, and neither name nor value has a line break")
+            raise ValueError(
+                f"the header {name!r} cannot be sent: a name has no spaces, and neither name nor value has a line break"
+            )
         lines.append(f"{name}: {value}".encode() if value.strip() else f"{name};".encode())
     if not any(name.lower() == "content-type" for name in headers):
         lines.append(b"Content-Type:")
@@ -262,10 +293,11 @@ def _lines(headers: Mapping[str, str]) -> list[bytes]:
 
 
 def _read(head: list[bytes]) -> dict[str, str]:
-    """The fields of the last head: one of an interim answer may stand before it. Raises ValueError where it was cut off."""
+    """The fields of the last head: one of an interim answer may stand before it. Raises ValueError where it was cut
+    off."""
     start = max((i for i, line in enumerate(head) if line.startswith(b"HTTP/")), default=0)
     found: dict[str, str] = {}
-    for line in head[start + 1:]:
+    for line in head[start + 1 :]:
         if not line.strip():
             return found
         try:

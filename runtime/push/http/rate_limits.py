@@ -1,4 +1,5 @@
 """Rate limits: at most n requests in any window of some seconds, over all that share a budget."""
+
 from __future__ import annotations
 
 import threading
@@ -6,6 +7,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Protocol, cast
 
 from runtime.errors import Cancelled, OndatraError
@@ -64,27 +66,7 @@ class MemoryLimiter:
             return 0.0
 
 
-#: Redis' own clock decides, so that machines whose clocks differ still share one window; one that was set back holds nobody up. Returns milliseconds to wait.
-_TAKE = """
-local t = redis.call('TIME')
-local now = t[1] * 1000 + t[2] / 1000
-local paused = redis.call('PTTL', KEYS[2])
-if paused > 0 then
-  local told = tonumber(redis.call('GET', KEYS[2]))
-  if paused > told + 1000 then redis.call('PEXPIRE', KEYS[2], told) end
-  return math.min(paused, told)
-end
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.3f', now - tonumber(ARGV[2])))
-redis.call('ZREMRANGEBYSCORE', KEYS[1], string.format('%.3f', now + 1000), '+inf')
-local n = tonumber(ARGV[1])
-if redis.call('ZCARD', KEYS[1]) >= n then
-  local oldest = redis.call('ZRANGE', KEYS[1], -n, -n, 'WITHSCORES')
-  return math.max(1, math.min(math.ceil(tonumber(oldest[2]) + tonumber(ARGV[2]) - now), tonumber(ARGV[2])))
-end
-redis.call('ZADD', KEYS[1], string.format('%.3f', now), ARGV[3])
-redis.call('PEXPIRE', KEYS[1], tonumber(ARGV[2]) + 1000)
-return 0
-"""
+_TAKE = Path(__file__).with_name("take.lua").read_text(encoding="utf-8")
 
 
 class RedisLimiter:
@@ -95,6 +77,7 @@ class RedisLimiter:
 
     def __init__(self, url: str, prefix: str = "") -> None:
         import redis
+
         self._redis: Any = redis.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=5)
         self._take = self._redis.register_script(_TAKE)
         self._prefix = f"ondatra:limit:{prefix}"
@@ -103,8 +86,12 @@ class RedisLimiter:
         """Raises Cancelled, and OndatraError when Redis stays away: without it nobody knows the budget."""
         milliseconds = max(1, round(seconds * 1000))
         while True:
-            left = self._patiently(lambda: self._take(keys=[self._name(key), self._name(key) + ":pause"],
-                                                      args=[n, milliseconds, uuid.uuid4().hex]), cancelled)
+            left = self._patiently(
+                lambda: self._take(
+                    keys=[self._name(key), self._name(key) + ":pause"], args=[n, milliseconds, uuid.uuid4().hex]
+                ),
+                cancelled,
+            )
             if not left:
                 return
             wait(cast(int, left) / 1000, cancelled, "its rate limit")
@@ -121,6 +108,7 @@ class RedisLimiter:
     @staticmethod
     def _patiently(command: Callable[[], Any], cancelled: Callable[[], bool]) -> Any:
         import redis
+
         end = time.monotonic() + REDIS_PATIENCE
         while True:
             try:

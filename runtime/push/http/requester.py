@@ -1,4 +1,5 @@
 """HTTP for push functions: retries, auth made anew for each attempt, limits, and what is kept of each request."""
+
 from __future__ import annotations
 
 import random
@@ -18,7 +19,19 @@ from runtime.push.http.auth import Authorizer
 from runtime.push.http.client import POOL, Answer, Transport, TransportError
 from runtime.push.http.rate_limits import Limiter, wait
 
-__all__ = ["POOL", "Answer", "ApiCall", "Calls", "Request", "Requester", "Transport", "TransportError", "join_url", "retry_after", "same_host"]
+__all__ = [
+    "POOL",
+    "Answer",
+    "ApiCall",
+    "Calls",
+    "Request",
+    "Requester",
+    "Transport",
+    "TransportError",
+    "join_url",
+    "retry_after",
+    "same_host",
+]
 TEMPORARY = frozenset({429, 500, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 MAX_REDIRECTS = 5
@@ -26,12 +39,13 @@ MAX_REDIRECTS = 5
 PRIVATE_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie"})
 #: A call that makes many requests asks so often whether its run was cancelled.
 ASK_EVERY = 0.1
-_Key = tuple[str, str, bytes | None]            # method, URL, body
+_Key = tuple[str, str, bytes | None]  # method, URL, body
 
 
 @dataclass(frozen=True)
 class ApiCall:
-    """One request and its answer as kept for people: secrets removed, bodies cut. `status` is None without an answer."""
+    """One request and its answer as kept for people: secrets removed, bodies cut. `status` is None without an
+    answer."""
 
     batch_number: int
     attempt: int
@@ -44,7 +58,7 @@ class ApiCall:
     response_text: str
     started_at: datetime
     ended_at: datetime
-    rows: tuple[str, ...] | None = None         # "<rowid>:<change_type>" of row=, None where it was not given
+    rows: tuple[str, ...] | None = None  # "<rowid>:<change_type>" of row=, None where it was not given
 
 
 class Calls(Sequence[ApiCall]):
@@ -54,7 +68,8 @@ class Calls(Sequence[ApiCall]):
         self._redactor, self._batch_number = redactor or Redactor(), batch_number
         self._epoch = time.time() - time.monotonic()
         self._raw: list[tuple[Any, ...]] = []
-        #: Takes attempt, method, url, headers, body, answer or None, error or None, start and end (of the monotonic clock), rows.
+        #: Takes attempt, method, url, headers, body, answer or None, error or None, start and end (of the monotonic
+        #: clock), rows.
         self.add = self._raw.append
 
     def answers(self) -> dict[_Key, Answer]:
@@ -77,13 +92,22 @@ class Calls(Sequence[ApiCall]):
         attempt, method, url, headers, body, answer, error, started, ended, rows = self._raw[place]
         shown = self._redactor
         return ApiCall(
-            batch_number=self._batch_number, attempt=attempt, method=method, url=shown.text(url), request_headers=shown.headers(headers),
-            request_body=None if body is None else shown.body(body.decode("utf-8", "replace")), status=answer.status if answer else None,
-            response_headers=shown.headers(answer.headers) if answer else {}, response_text=shown.body(answer.text if answer else str(error)),
-            started_at=datetime.fromtimestamp(self._epoch + started, UTC), ended_at=datetime.fromtimestamp(self._epoch + ended, UTC), rows=rows)
+            batch_number=self._batch_number,
+            attempt=attempt,
+            method=method,
+            url=shown.text(url),
+            request_headers=shown.headers(headers),
+            request_body=None if body is None else shown.body(body.decode("utf-8", "replace")),
+            status=answer.status if answer else None,
+            response_headers=shown.headers(answer.headers) if answer else {},
+            response_text=shown.body(answer.text if answer else str(error)),
+            started_at=datetime.fromtimestamp(self._epoch + started, UTC),
+            ended_at=datetime.fromtimestamp(self._epoch + ended, UTC),
+            rows=rows,
+        )
 
 
-@dataclass                                      # not frozen: that costs a microsecond or two for each
+@dataclass  # not frozen: that costs a microsecond or two for each
 class Request:
     """One request as push() asked for it, never changed; `url` is whole."""
 
@@ -127,7 +151,8 @@ def _place(front: str) -> tuple[str, str, int | None]:
 
 
 def retry_after(answer: Answer, now: float) -> float | None:
-    """Seconds that the server asks to wait; it may say seconds or a date, and that by its own clock where it tells the time."""
+    """Seconds that the server asks to wait; it may say seconds or a date, and that by its own clock where it tells the
+    time."""
     said = answer.headers.get("retry-after", "").strip()
     if not said:
         return None
@@ -150,8 +175,18 @@ def _moment(text: str) -> float | None:
 class Requester:
     """Makes the requests of one call: adds auth and headers, waits, tries again, records."""
 
-    def __init__(self, api: Api, authorizer: Authorizer, redactor: Redactor, *, limiter: Limiter, limit_key: str, transport: Transport,
-                 cancelled: Callable[[], bool], batch_number: int) -> None:
+    def __init__(
+        self,
+        api: Api,
+        authorizer: Authorizer,
+        redactor: Redactor,
+        *,
+        limiter: Limiter,
+        limit_key: str,
+        transport: Transport,
+        cancelled: Callable[[], bool],
+        batch_number: int,
+    ) -> None:
         self.api, self.authorizer, self.redactor = api, authorizer, redactor
         self.limiter, self.limit_key, self.transport = limiter, limit_key, transport
         self.cancelled, self.batch_number = cancelled, batch_number
@@ -159,13 +194,13 @@ class Requester:
         self._keep = self._made.add
         self.sent = 0
         self._authorization = ""
-        self.seconds = 0.0                      # spent waiting for answers
+        self.seconds = 0.0  # spent waiting for answers
         self._base = f"{api.base_url.rstrip('/')}/"
-        self._same = {} if api.rate_limit or authorizer.same is None else authorizer.same      # what plain requests may use
+        self._same = {} if api.rate_limit or authorizer.same is None else authorizer.same  # what plain requests may use
         self._path, self._url = "", self._base  # of the last plain request
         self._ask_at = 0.0
         self._first: tuple[Answer | None, TransportError | None] | None = None
-        self._led: dict[_Key, Answer] = {}      # where redirects ended
+        self._led: dict[_Key, Answer] = {}  # where redirects ended
 
     @property
     def calls(self) -> Calls:
@@ -178,8 +213,9 @@ class Requester:
         return self._made.answers() | self._led
 
     def plain(self, method: str, path: str, body: bytes | None, kind: str, watch: Any) -> Answer | None:
-        """The first attempt of a request without options, in the few steps that it takes in the usual case: many functions make one for each row.
-        None where more is to be done, which is left to the `send` that must follow. Adds its time to `watch.away`. Raises OndatraError."""
+        """The first attempt of a request without options, in the few steps that it takes in the usual case: many
+        functions make one for each row. None where more is to be done, which is left to the `send` that must follow.
+        Adds its time to `watch.away`. Raises OndatraError."""
         known, began = self._same.get((kind, self._base)), time.monotonic()
         if known is None or began > self._ask_at or path[:1] != "/":
             return None
@@ -203,13 +239,19 @@ class Requester:
     def _redirected(self, request: Request, answer: Answer) -> Answer:
         url, method, body = request.url, request.method, request.body
         for _ in range(MAX_REDIRECTS):
-            if answer.status not in REDIRECTS or method not in ("GET", "HEAD") or not (location := answer.headers.get("location")):
+            if (
+                answer.status not in REDIRECTS
+                or method not in ("GET", "HEAD")
+                or not (location := answer.headers.get("location"))
+            ):
                 break
             url = urljoin(url, location)
             if not url.startswith(("http://", "https://")):
                 break
             if not same_host(request.url, url):
-                request = replace(request, headers={k: v for k, v in request.headers.items() if k.lower() not in PRIVATE_HEADERS})
+                request = replace(
+                    request, headers={k: v for k, v in request.headers.items() if k.lower() not in PRIVATE_HEADERS}
+                )
             answer = self._with_retries(request, method, url, body)
         return answer
 
@@ -222,8 +264,13 @@ class Requester:
             if answer is not None and answer.status < 400:
                 return answer
             retries = self.api.retry if request.retry is None else request.retry
-            if answer is not None and answer.status == 401 and not renewed and self.authorizer.drop_token(self._authorization):
-                renewed = True                  # a token that ended early is no failure of the request
+            if (
+                answer is not None
+                and answer.status == 401
+                and not renewed
+                and self.authorizer.drop_token(self._authorization)
+            ):
+                renewed = True  # a token that ended early is no failure of the request
                 continue
             asked = retry_after(answer, time.time()) if answer is not None and answer.status in TEMPORARY else None
             if answer is not None and answer.status == 429 and asked and self.api.rate_limit:
@@ -235,19 +282,36 @@ class Requester:
                 if answer is None:
                     raise error or TransportError(f"{method} {url}: no answer")
                 return answer
-            wait(self.api.backoff * 2 ** (failures - 1) * random.uniform(0.5, 1.5) if asked is None else asked, self.cancelled, "its next try")
+            wait(
+                self.api.backoff * 2 ** (failures - 1) * random.uniform(0.5, 1.5) if asked is None else asked,
+                self.cancelled,
+                "its next try",
+            )
 
-    def _attempt(self, request: Request, method: str, url: str, body: bytes | None, attempt: int) -> tuple[Answer | None, TransportError | None]:
-        if self.cancelled():                    # a function that sends much in one call must not go on
+    def _attempt(
+        self, request: Request, method: str, url: str, body: bytes | None, attempt: int
+    ) -> tuple[Answer | None, TransportError | None]:
+        if self.cancelled():  # a function that sends much in one call must not go on
             raise Cancelled("the run was cancelled")
         self._ask_at = time.monotonic() + ASK_EVERY
         headers, url = self._dressed(request, url, body)
         if self.api.rate_limit:
             self._take_budget()
-        return self._exchange(method, url, headers, body, request.timeout or self.api.timeout, attempt, request.rows, time.monotonic())
+        return self._exchange(
+            method, url, headers, body, request.timeout or self.api.timeout, attempt, request.rows, time.monotonic()
+        )
 
-    def _exchange(self, method: str, url: str, headers: dict[str, str], body: bytes | None, timeout: float, attempt: int, rows: tuple[str, ...] | None,
-                  began: float) -> tuple[Answer | None, TransportError | None]:
+    def _exchange(
+        self,
+        method: str,
+        url: str,
+        headers: dict[str, str],
+        body: bytes | None,
+        timeout: float,
+        attempt: int,
+        rows: tuple[str, ...] | None,
+        began: float,
+    ) -> tuple[Answer | None, TransportError | None]:
         self.sent += 1
         answer: Answer | None = None
         error: TransportError | None = None
@@ -308,10 +372,16 @@ class Requester:
                 self.seconds += time.monotonic() - clock
             failures += 1
             asked = retry_after(answer, time.time()) if answer else None
-            wait(self.api.backoff * 2 ** (failures - 1) * random.uniform(0.5, 1.5) if asked is None else asked, self.cancelled, "a token")
+            wait(
+                self.api.backoff * 2 ** (failures - 1) * random.uniform(0.5, 1.5) if asked is None else asked,
+                self.cancelled,
+                "a token",
+            )
 
     def _take_budget(self) -> None:
         if self.api.rate_limit:
             window = self.api.rate_limit.seconds
             # requests travel for different times: a little longer here, so that no window is too full over there
-            self.limiter.take(self.limit_key, self.api.rate_limit.requests, window + min(0.1, window * 0.03), self.cancelled)
+            self.limiter.take(
+                self.limit_key, self.api.rate_limit.requests, window + min(0.1, window * 0.03), self.cancelled
+            )

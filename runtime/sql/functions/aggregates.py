@@ -1,4 +1,5 @@
-"""Aggregates. In a text {F} is the place of FILTER and OVER, {D} of DISTINCT, {O} says that ORDER BY is taken care of."""
+"""Aggregates. In a text {F} is the place of FILTER and OVER, {D} of DISTINCT, {O} says that ORDER BY is taken care
+of."""
 
 from __future__ import annotations
 
@@ -73,7 +74,9 @@ def extreme(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> st
     if len(found) == 1:
         return f"{name}({found[0].text}){{F}}"
     size = w.constant(nodes[1], f"{name}() with a count")
-    picked = f"slice(sort_array(collect_list({found[0].text}){{F}}, {'false' if name == 'max' else 'true'}), 1, {int(size)})"
+    picked = (
+        f"slice(sort_array(collect_list({found[0].text}){{F}}, {'false' if name == 'max' else 'true'}), 1, {int(size)})"
+    )
     return f"nullif({picked}, array())"
 
 
@@ -100,7 +103,18 @@ def bits(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> str:
 
 
 @aggregate_writer(
-    "stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop", "corr", "covar_pop", "covar_samp", "regr_slope", "regr_intercept", "regr_r2"
+    "stddev",
+    "stddev_samp",
+    "stddev_pop",
+    "variance",
+    "var_samp",
+    "var_pop",
+    "corr",
+    "covar_pop",
+    "covar_samp",
+    "regr_slope",
+    "regr_intercept",
+    "regr_r2",
 )
 def moments(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> str:
     name = {"stddev": "stddev_samp", "variance": "var_samp"}.get(node["function_name"], node["function_name"])
@@ -118,9 +132,15 @@ def by(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> str:
     if len(found) == 3:
         size = int(w.constant(nodes[2], f"{name}() with a count"))
         kind = w.type(node)
-        keep = f"CASE WHEN {value.text} IS NOT NULL AND {key.text} IS NOT NULL THEN named_struct('k', {key.text}, 'v', {value.text}) END"
+        keep = (
+            f"CASE WHEN {value.text} IS NOT NULL AND {key.text} IS NOT NULL THEN named_struct('k', {key.text}, "
+            f"'v', {value.text}) END"
+        )
         order = ("l.k < r.k", "l.k > r.k") if name == "max_by" else ("l.k > r.k", "l.k < r.k")
-        listed = f"array_sort(collect_list({keep}){{F}}, (l, r) -> CASE WHEN {order[0]} THEN 1 WHEN {order[1]} THEN -1 ELSE 0 END)"
+        listed = (
+            f"array_sort(collect_list({keep}){{F}}, (l, r) -> CASE WHEN {order[0]} THEN 1 WHEN {order[1]} THEN "
+            f"-1 ELSE 0 END)"
+        )
         return f"nullif(transform(slice({listed}, 1, {size}), s -> s.v), CAST(array() AS {spark_type(kind)}))"
     return f"{name}({value.text}, {guarded}){{F}}"
 
@@ -155,8 +175,10 @@ def comparator(keys: list[tuple[str, bool, bool]]) -> str:
     for name, down, nulls_first in reversed(keys):
         left, right, first = f"l.{name}", f"r.{name}", -1 if nulls_first else 1
         out = (
-            f"CASE WHEN {left} IS NULL AND {right} IS NULL THEN {out} WHEN {left} IS NULL THEN {first} WHEN {right} IS NULL THEN {-first} "
-            f"WHEN {left} < {right} THEN {1 if down else -1} WHEN {left} > {right} THEN {-1 if down else 1} ELSE {out} END"
+            f"CASE WHEN {left} IS NULL AND {right} IS NULL THEN {out} WHEN {left} IS NULL THEN {first} WHEN {right} "
+            f"IS NULL THEN {-first} "
+            f"WHEN {left} < {right} THEN {1 if down else -1} WHEN {left} > {right} THEN {-1 if down else 1} ELSE "
+            f"{out} END"
         )
     return out
 
@@ -164,7 +186,8 @@ def comparator(keys: list[tuple[str, bool, bool]]) -> str:
 @aggregate_writer("list", "array_agg")
 def listed(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> str:
     return (
-        f"nullif({ordered(w, node, found[0].text, False)}, CAST(array() AS {spark_type(Type('LIST', (found[0].type,)))}))"
+        f"nullif({ordered(w, node, found[0].text, False)}, CAST(array() AS "
+        f"{spark_type(Type('LIST', (found[0].type,)))}))"
         if found[0].type.letter not in "m"
         else _mapped(w, node, found[0].text)
     )
@@ -214,7 +237,10 @@ def quantile(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> s
         return f"{low} + ({high} - {low}) * ({place} - floor({place}))"
 
     body = "array(" + ", ".join(one(q) for q in at) + ")" if isinstance(at, list) else one(at)
-    return f"transform(array(array_sort(collect_list(CAST({e.text} AS DOUBLE)){{F}})), a -> CASE WHEN size(a) > 0 THEN {body} END)[0]{{O}}"
+    return (
+        f"transform(array(array_sort(collect_list(CAST({e.text} AS DOUBLE)){{F}})), a -> CASE WHEN size(a) > 0 "
+        f"THEN {body} END)[0]{{O}}"
+    )
 
 
 @aggregate_writer("product")
@@ -227,15 +253,24 @@ def product(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> st
 def histogram(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> str:
     if len(found) != 1 or found[0].type.letter not in "isDTb":
         raise refuse(node, found)
-    counted = "transform(array_sort(array_distinct(a)), v -> struct(v, CAST(size(filter(a, x -> x = v)) AS DECIMAL(20,0))))"
-    return f"transform(array(collect_list({found[0].text}){{F}}), a -> CASE WHEN size(a) > 0 THEN map_from_entries({counted}) END)[0]"
+    counted = (
+        "transform(array_sort(array_distinct(a)), v -> struct(v, CAST(size(filter(a, x -> x = v)) AS DECIMAL(20,0))))"
+    )
+    return (
+        f"transform(array(collect_list({found[0].text}){{F}}), a -> CASE WHEN size(a) > 0 THEN "
+        f"map_from_entries({counted}) END)[0]"
+    )
 
 
 @aggregate_writer("json_group_array")
 def json_group_array(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> str:
     from ..texts import json_piece
 
-    return f"nullif(concat('[', array_join(collect_list({json_piece(found[0].text, found[0].type, printed=found[0].printed)}){{F}}, ','), ']'), '[]')"
+    return (
+        f"nullif(concat('[', "
+        f"array_join(collect_list({json_piece(found[0].text, found[0].type, printed=found[0].printed)}){{F}}, "
+        f"','), ']'), '[]')"
+    )
 
 
 @aggregate_writer("json_group_object")
@@ -244,5 +279,8 @@ def json_group_object(w: Expressions, found: list[E], nodes: list[Node], node: N
 
     if found[0].type.letter not in "sib":
         raise refuse(node, found)
-    entry = f"concat({json_string(w.cast(found[0], VARCHAR, nodes[0]).text)}, ':', {json_piece(found[1].text, found[1].type, printed=found[1].printed)})"
+    entry = (
+        f"concat({json_string(w.cast(found[0], VARCHAR, nodes[0]).text)}, ':', "
+        f"{json_piece(found[1].text, found[1].type, printed=found[1].printed)})"
+    )
     return f"nullif(concat('\\u007b', array_join(collect_list({entry}){{F}}, ','), '\\u007d'), '\\u007b\\u007d')"

@@ -164,7 +164,13 @@ def diff(w: Expressions, arguments: list[Node], node: Node) -> E | None:
         "week": f"(datediff({b.text}, {a.text}) div 7)",
     }
     if name in ("hour", "minute", "second", "millisecond", "microsecond"):
-        step = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000, "millisecond": 1000, "microsecond": 1}[name]
+        step = {
+            "hour": 3_600_000_000,
+            "minute": 60_000_000,
+            "second": 1_000_000,
+            "millisecond": 1000,
+            "microsecond": 1,
+        }[name]
         stamps = [_MICROS.replace("{0}", x.text) for x in (a, b)]
         table[name] = f"(CAST(floor({stamps[1]} / {step}BD) AS BIGINT) - CAST(floor({stamps[0]} / {step}BD) AS BIGINT))"
     if name == "week" and a.type.letter != "D":
@@ -210,7 +216,11 @@ def java_format(text: str, node: Node, parsing: bool = False) -> str:
             known = _STRF.get(token)
             if known is None or token == "%g" or parsing and token in ("%y", "%a", "%A", "%j", "%f"):
                 raise Refused(f"{token} in a date format", where(node))
-            out += {"dd": "d", "MM": "M", "HH": "H", "mm": "m", "ss": "s", "hh": "h"}.get(known, known) if parsing else known
+            out += (
+                {"dd": "d", "MM": "M", "HH": "H", "mm": "m", "ss": "s", "hh": "h"}.get(known, known)
+                if parsing
+                else known
+            )
         else:
             out += "''" if token == "'" else token if token in " -/:.,T" and token != "T" else f"'{token}'"
     return out
@@ -244,7 +254,17 @@ def timezone(w: Expressions, arguments: list[Node], node: Node) -> E | None:
     raise Refused(f"{e.type} AT TIME ZONE", where(node))
 
 
-@writer("to_years", "to_months", "to_weeks", "to_days", "to_hours", "to_minutes", "to_seconds", "to_milliseconds", "to_microseconds")
+@writer(
+    "to_years",
+    "to_months",
+    "to_weeks",
+    "to_days",
+    "to_hours",
+    "to_minutes",
+    "to_seconds",
+    "to_milliseconds",
+    "to_microseconds",
+)
 def interval(w: Expressions, arguments: list[Node], node: Node) -> E | None:
     """An interval of a number that is not constant: only whole numbers."""
     source = arguments[0]

@@ -55,7 +55,11 @@ def json_object(w: Expressions, arguments: list[Node], node: Node) -> E | None:
 
 @writer("json_array")
 def json_array(w: Expressions, arguments: list[Node], node: Node) -> E | None:
-    return E("concat('[', " + ", ',', ".join(piece(w, a) for a in arguments) + ", ']')" if arguments else "'[]'", JSON, printed=True)
+    return E(
+        "concat('[', " + ", ',', ".join(piece(w, a) for a in arguments) + ", ']')" if arguments else "'[]'",
+        JSON,
+        printed=True,
+    )
 
 
 @writer("to_json", "row_to_json", "array_to_json", "json_quote")
@@ -92,10 +96,20 @@ def extracted(w: Expressions, e: E, at: Node, node: Node, as_text: bool) -> E:
     text = valid_json(e.text, False) if e.type.name == "VARCHAR" else e.text
     found = json_values(text, steps)
     if as_text:
-        plain = "CASE WHEN jh = 'null' THEN NULL WHEN startswith(jh, '\"') THEN get_json_object(concat('[', jh, ']'), '$[0]') ELSE @ END"
+        plain = (
+            "CASE WHEN jh = 'null' THEN NULL WHEN startswith(jh, '\"') THEN get_json_object(concat('[', jh, ']'), "
+            "'$[0]') ELSE @ END"
+        )
         return E(bound(found, "jh", plain.replace("@", json_doubles("jh"))), VARCHAR)
-    null = bound(text, "jv", f"CASE WHEN is_variant_null(try_variant_get(try_parse_json(jv), {string('$' + steps)}, 'variant')) THEN 'null' END")
-    return E(f"coalesce({json_doubles(found)}, {null})", JSON, printed=True)  # a JSON null is a value, a missing key is none
+    null = bound(
+        text,
+        "jv",
+        f"CASE WHEN is_variant_null(try_variant_get(try_parse_json(jv), {string('$' + steps)}, 'variant')) THEN "
+        f"'null' END",
+    )
+    return E(
+        f"coalesce({json_doubles(found)}, {null})", JSON, printed=True
+    )  # a JSON null is a value, a missing key is none
 
 
 @writer("->", "json_extract")
@@ -110,9 +124,20 @@ def json_extract_string(w: Expressions, arguments: list[Node], node: Node) -> E 
 
 @writer("json_array_length")
 def json_array_length(w: Expressions, arguments: list[Node], node: Node) -> E | None:
-    e = w.write(arguments[0]) if len(arguments) == 1 else extracted(w, w.write(arguments[0]), arguments[1], node, as_text=False)
+    e = (
+        w.write(arguments[0])
+        if len(arguments) == 1
+        else extracted(w, w.write(arguments[0]), arguments[1], node, as_text=False)
+    )
     return (
-        E(bound(e.text, "ja", "CASE WHEN ja IS NULL THEN NULL WHEN startswith(ltrim(ja), '[') THEN json_array_length(ja) ELSE 0 END"), w.type(node))
+        E(
+            bound(
+                e.text,
+                "ja",
+                "CASE WHEN ja IS NULL THEN NULL WHEN startswith(ltrim(ja), '[') THEN json_array_length(ja) ELSE 0 END",
+            ),
+            w.type(node),
+        )
         if e.type.letter == "s"
         else None
     )
@@ -123,18 +148,31 @@ def json_keys(w: Expressions, arguments: list[Node], node: Node) -> E | None:
     if len(arguments) != 1:
         raise Refused("json_keys() with a path", where(node))
     e = w.write(arguments[0])
-    return E(bound(e.text, "ja", "CASE WHEN ja IS NULL THEN NULL ELSE coalesce(json_object_keys(ja), CAST(array() AS ARRAY<STRING>)) END"), w.type(node))
+    return E(
+        bound(
+            e.text,
+            "ja",
+            "CASE WHEN ja IS NULL THEN NULL ELSE coalesce(json_object_keys(ja), CAST(array() AS ARRAY<STRING>)) END",
+        ),
+        w.type(node),
+    )
 
 
 @writer("json_type")
 def json_type(w: Expressions, arguments: list[Node], node: Node) -> E | None:
-    e = w.write(arguments[0]) if len(arguments) == 1 else extracted(w, w.write(arguments[0]), arguments[1], node, as_text=False)
+    e = (
+        w.write(arguments[0])
+        if len(arguments) == 1
+        else extracted(w, w.write(arguments[0]), arguments[1], node, as_text=False)
+    )
     if e.type.letter != "s":
         raise Refused(f"json_type({e.type})", where(node))
     body = (
-        "CASE WHEN jt IS NULL THEN NULL WHEN startswith(jt, '[') THEN 'ARRAY' WHEN startswith(jt, '\\u007b') THEN 'OBJECT'"
+        "CASE WHEN jt IS NULL THEN NULL WHEN startswith(jt, '[') THEN 'ARRAY' WHEN startswith(jt, '\\u007b') THEN "
+        "'OBJECT'"
         " WHEN startswith(jt, '\"') THEN 'VARCHAR'"
-        " WHEN jt IN ('true', 'false') THEN 'BOOLEAN' WHEN jt = 'null' THEN 'NULL' WHEN jt RLIKE '^-[0-9]+$' THEN 'BIGINT'"
+        " WHEN jt IN ('true', 'false') THEN 'BOOLEAN' WHEN jt = 'null' THEN 'NULL' WHEN jt RLIKE '^-[0-9]+$' THEN "
+        "'BIGINT'"
         " WHEN jt RLIKE '^[0-9]+$' THEN 'UBIGINT'"
         " ELSE 'DOUBLE' END"
     )
@@ -144,7 +182,11 @@ def json_type(w: Expressions, arguments: list[Node], node: Node) -> E | None:
 @writer("json_valid")
 def json_valid(w: Expressions, arguments: list[Node], node: Node) -> E | None:
     e = w.write(arguments[0])
-    return E(bound(e.text, "jv", "CASE WHEN jv IS NULL THEN NULL ELSE try_parse_json(jv) IS NOT NULL END"), BOOLEAN) if e.type.letter == "s" else None
+    return (
+        E(bound(e.text, "jv", "CASE WHEN jv IS NULL THEN NULL ELSE try_parse_json(jv) IS NOT NULL END"), BOOLEAN)
+        if e.type.letter == "s"
+        else None
+    )
 
 
 @writer("json_exists")

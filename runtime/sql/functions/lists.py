@@ -56,7 +56,12 @@ def struct_pack(w: Expressions, arguments: list[Node], node: Node) -> E | None:
     names = [n or f"col{i}" for i, n in enumerate(kind.fields, 1)]
     if len({n.lower() for n in names}) != len(names):
         raise Refused("a STRUCT with two fields of one name", where(node))
-    return E("named_struct(" + ", ".join(f"{string(n)}, {element(w, t, a)}" for n, t, a in zip(names, kind.args, arguments, strict=True)) + ")", kind)
+    return E(
+        "named_struct("
+        + ", ".join(f"{string(n)}, {element(w, t, a)}" for n, t, a in zip(names, kind.args, arguments, strict=True))
+        + ")",
+        kind,
+    )
 
 
 @writer("struct_extract")
@@ -86,7 +91,12 @@ def extract(w: Expressions, arguments: list[Node], node: Node) -> E | None:
     if e.type.name == "VARCHAR":
         n = w.constant(arguments[1], "a position in text")
         return (
-            E(f"substring({e.text}, {n}, 1)" if n > 0 else f"CASE WHEN length({e.text}) < {-n} THEN '' ELSE substring({e.text}, {n}, 1) END", VARCHAR)
+            E(
+                f"substring({e.text}, {n}, 1)"
+                if n > 0
+                else f"CASE WHEN length({e.text}) < {-n} THEN '' ELSE substring({e.text}, {n}, 1) END",
+                VARCHAR,
+            )
             if n
             else None
         )
@@ -101,7 +111,9 @@ def array_slice(w: Expressions, arguments: list[Node], node: Node) -> E | None:
     """[low:high] with positions from 1 on."""
     e = w.write(arguments[0])
     bounds = [
-        w.constant(a, "a slice with a bound") if not (a["class"] == "FUNCTION" and a["function_name"] == "list_value" and not a["arguments"]) else None
+        w.constant(a, "a slice with a bound")
+        if not (a["class"] == "FUNCTION" and a["function_name"] == "list_value" and not a["arguments"])
+        else None
         for a in arguments[1:]
     ]
     low, high = (bounds[0] if isinstance(bounds[0], int) else 1), (bounds[1] if isinstance(bounds[1], int) else None)
@@ -112,7 +124,14 @@ def array_slice(w: Expressions, arguments: list[Node], node: Node) -> E | None:
     if e.type.letter == "s":
         return E(f"substring({e.text}, {low}" + (f", {high - low + 1})" if high is not None else ")"), VARCHAR)
     list_of(e, node)
-    return E(bound(e.text, "sl", f"slice(sl, {low}, {f'{high - low + 1}' if high is not None else f'greatest(size(sl) - {low - 1}, 0)'})"), e.type)
+    return E(
+        bound(
+            e.text,
+            "sl",
+            f"slice(sl, {low}, {f'{high - low + 1}' if high is not None else f'greatest(size(sl) - {low - 1}, 0)'})",
+        ),
+        e.type,
+    )
 
 
 @writer("list_contains", "array_contains", "list_has", "array_has")
@@ -124,7 +143,9 @@ def has(w: Expressions, arguments: list[Node], node: Node) -> E | None:
     if kind.letter not in PLAIN:
         raise Refused(f"list_contains({e.type})", where(node))
     item = element(w, kind, arguments[1])
-    return E(f"CASE WHEN {e.text} IS NOT NULL AND {item} IS NOT NULL THEN exists({e.text}, v -> v <=> {item}) END", BOOLEAN)
+    return E(
+        f"CASE WHEN {e.text} IS NOT NULL AND {item} IS NOT NULL THEN exists({e.text}, v -> v <=> {item}) END", BOOLEAN
+    )
 
 
 @writer("list_position", "list_indexof", "array_position", "array_indexof")
@@ -133,7 +154,10 @@ def list_position(w: Expressions, arguments: list[Node], node: Node) -> E | None
     kind = list_of(e, node)
     if kind.letter not in PLAIN:
         raise Refused(f"list_position({e.type})", where(node))
-    return E(f"CAST(nullif(array_position({e.text}, {element(w, kind, arguments[1])}), 0) AS {spark_type(w.type(node))})", w.type(node))
+    return E(
+        f"CAST(nullif(array_position({e.text}, {element(w, kind, arguments[1])}), 0) AS {spark_type(w.type(node))})",
+        w.type(node),
+    )
 
 
 @writer("list_concat", "list_cat", "array_concat", "array_cat")
@@ -163,7 +187,9 @@ def list_sort(w: Expressions, arguments: list[Node], node: Node) -> E | None:
         raise Refused(f"{node['function_name']}({e.type})", where(node))
     words = [str(w.constant(a, "a sort order")).upper() for a in arguments[1:]]
     down = "reverse" in node["function_name"] or words[:1] == ["DESC"]
-    nulls_first = words[1:2] == ["NULLS FIRST"]  # DuckDB's default is NULLS LAST; reverse_sort keeps NULLs where they were
+    nulls_first = words[1:2] == [
+        "NULLS FIRST"
+    ]  # DuckDB's default is NULLS LAST; reverse_sort keeps NULLs where they were
     if words and words[0] not in ("ASC", "DESC") or words[1:] not in ([], ["NULLS FIRST"], ["NULLS LAST"]):
         raise Refused("this sort order", where(node))
     from .aggregates import comparator
@@ -172,11 +198,27 @@ def list_sort(w: Expressions, arguments: list[Node], node: Node) -> E | None:
     return E(f"array_sort({e.text}, (l, r) -> {order})", e.type)
 
 
-@writer("list_sum", "list_avg", "array_sum", "array_avg", "list_aggr", "list_aggregate", "array_aggr", "array_aggregate", "array_to_string")
+@writer(
+    "list_sum",
+    "list_avg",
+    "array_sum",
+    "array_avg",
+    "list_aggr",
+    "list_aggregate",
+    "array_aggr",
+    "array_aggregate",
+    "array_to_string",
+)
 def list_aggregate(w: Expressions, arguments: list[Node], node: Node) -> E | None:
     name, e, kind = node["function_name"], w.write(arguments[0]), w.type(node)
     inner = list_of(e, node)
-    what = str(w.constant(arguments[1], "the aggregate of list_aggregate()")) if "aggr" in name else "string_agg" if name == "array_to_string" else name[-3:]
+    what = (
+        str(w.constant(arguments[1], "the aggregate of list_aggregate()"))
+        if "aggr" in name
+        else "string_agg"
+        if name == "array_to_string"
+        else name[-3:]
+    )
     kept = f"filter({e.text}, v -> v IS NOT NULL)"
     if what in ("string_agg", "listagg") and inner.letter == "s":
         place = 2 if "aggr" in name else 1
@@ -189,7 +231,8 @@ def list_aggregate(w: Expressions, arguments: list[Node], node: Node) -> E | Non
         return E(f"CAST(aggregate({kept}, {zero}, (s, v) -> {step}) AS {spark_type(kind)})", kind)
     if what == "avg" and inner.letter in "if":
         return E(
-            f"aggregate({kept}, named_struct('s', 0D, 'n', 0), (c, v) -> named_struct('s', c.s + v, 'n', c.n + 1), c -> try_divide(c.s, CAST(c.n AS DOUBLE)))",
+            f"aggregate({kept}, named_struct('s', 0D, 'n', 0), (c, v) -> named_struct('s', c.s + v, 'n', c.n + 1), c "
+            f"-> try_divide(c.s, CAST(c.n AS DOUBLE)))",
             DOUBLE,
         )
     if what in ("min", "max") and inner.letter in PLAIN:
@@ -248,7 +291,10 @@ def element_at(w: Expressions, arguments: list[Node], node: Node) -> E | None:
     if e.type.name != "MAP":
         raise Refused(f"element_at({e.type})", where(node))
     key = element(w, e.type.args[0], arguments[1])
-    body = f"CASE WHEN map_contains_key(em, {key}) THEN array(em[{key}]) ELSE CAST(array() AS {spark_type(Type('LIST', (e.type.args[1],)))}) END"
+    body = (
+        f"CASE WHEN map_contains_key(em, {key}) THEN array(em[{key}]) ELSE CAST(array() AS "
+        f"{spark_type(Type('LIST', (e.type.args[1],)))}) END"
+    )
     return E(bound(e.text, "em", f"CASE WHEN em IS NOT NULL THEN {body} END"), kind)
 
 
@@ -264,15 +310,29 @@ def series(w: Expressions, name: str, arguments: list[Node], node: Node) -> tupl
         start, end = (f"CAST({e.text} AS BIGINT)" for e in found[:2])
         end = f"({end} - {1 if step > 0 else -1})" if name == "range" else end
         test = ">=" if step > 0 else "<="
-        return f"CASE WHEN {end} {test} {start} THEN sequence({start}, {end}, {step}L) ELSE CAST(array() AS ARRAY<BIGINT>) END", BIGINT
-    if len(found) == 3 and found[0].type.letter in "DT" and found[1].type.letter in "DT" and len(found[2].interval) == 1 and name == "generate_series":
+        return (
+            f"CASE WHEN {end} {test} {start} THEN sequence({start}, {end}, {step}L) ELSE CAST(array() AS "
+            f"ARRAY<BIGINT>) END",
+            BIGINT,
+        )
+    if (
+        len(found) == 3
+        and found[0].type.letter in "DT"
+        and found[1].type.letter in "DT"
+        and len(found[2].interval) == 1
+        and name == "generate_series"
+    ):
         unit, count = found[2].interval[0]
         number = int(count)
         step = f"INTERVAL '{number}' {unit}" if unit != "MICROSECOND" else f"INTERVAL '{number / 1e6:.6f}' SECOND"
         if number <= 0 or unit == "MONTH":
             raise Refused(f"{name}() with months or backwards", where(node))
         start, end = (w.cast(e, TIMESTAMP, node).text for e in found[:2])
-        return f"CASE WHEN {end} >= {start} THEN sequence({start}, {end}, {step}) ELSE CAST(array() AS ARRAY<TIMESTAMP_NTZ>) END", TIMESTAMP
+        return (
+            f"CASE WHEN {end} >= {start} THEN sequence({start}, {end}, {step}) ELSE CAST(array() AS "
+            f"ARRAY<TIMESTAMP_NTZ>) END",
+            TIMESTAMP,
+        )
     raise Refused(f"{name}({', '.join(str(e.type) for e in found)})", where(node))
 
 

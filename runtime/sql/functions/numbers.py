@@ -15,7 +15,9 @@ from .registry import is_volatile, result, rules, writer
 if TYPE_CHECKING:
     from ..expr import Expressions
 
-_TOO_SMALL = "CASE WHEN {0} <= 0 THEN CAST(raise_error('cannot take the logarithm of zero or less') AS DOUBLE) ELSE %s({0}) END"
+_TOO_SMALL = (
+    "CASE WHEN {0} <= 0 THEN CAST(raise_error('cannot take the logarithm of zero or less') AS DOUBLE) ELSE %s({0}) END"
+)
 _ZERO = "if({0} < 0 AND {0} > -1, {0} * 0D, %s)"  # -0.4 becomes -0.0, whose text differs
 _WHOLE = "CASE WHEN abs({0}) < 9e15D THEN CAST(%s({0}) AS DOUBLE) ELSE {0} END"
 
@@ -25,11 +27,17 @@ rules(
         "floor": [("f", "=" + _WHOLE % "floor"), ("d", "floor({0})"), ("i", "={0}")],
         "ceil ceiling": [("f", "=" + _ZERO % (_WHOLE % "ceil")), ("d", "ceil({0})"), ("i", "={0}")],
         "trunc": [
-            ("f", "=" + _ZERO % "CASE WHEN abs({0}) < 9e15D THEN CAST(if({0} < 0, ceil({0}), floor({0})) AS DOUBLE) ELSE {0} END"),
+            (
+                "f",
+                "="
+                + _ZERO
+                % "CASE WHEN abs({0}) < 9e15D THEN CAST(if({0} < 0, ceil({0}), floor({0})) AS DOUBLE) ELSE {0} END",
+            ),
             ("d", "if({0} < 0, ceil({0}), floor({0}))"),
             ("i", "={0}"),
         ],
-        "sqrt": "F: =CASE WHEN {0} < 0 THEN CAST(raise_error('cannot take square root of a negative number') AS DOUBLE) ELSE sqrt({0}) END",
+        "sqrt": "F: =CASE WHEN {0} < 0 THEN CAST(raise_error('cannot take square root of a negative number') AS "
+        "DOUBLE) ELSE sqrt({0}) END",
         "cbrt": "F: =cbrt({0})",
         "exp": "F: =exp({0})",
         "pow power ** ^": "FF: =pow({0}, {1})",
@@ -89,7 +97,9 @@ def exact(a: E, b: E, operator: str, node: Node) -> str:
         scale = max(left.scale, right.scale)
         digits = max(left.precision - left.scale, right.precision - right.scale) + scale + 1
     if digits > 38 and scale > 6:
-        raise Refused(f"{a.type} {operator} {b.type}, which needs more than 38 digits (cast one side)", where(node), hint=False)
+        raise Refused(
+            f"{a.type} {operator} {b.type}, which needs more than 38 digits (cast one side)", where(node), hint=False
+        )
     sides = [f"CAST({e.text} AS {spark_type(t)})" if e.type != t else e.text for e, t in ((a, left), (b, right))]
     return f"({sides[0]} {operator} {sides[1]})"
 
@@ -111,7 +121,10 @@ def division(w: Expressions, arguments: list[Node], node: Node) -> E | None:
 
 
 def _quotient(left: str, right: str) -> str:
-    zero = f"CASE WHEN {left} = 0 OR isnan({left}) THEN double('nan') WHEN {left} > 0 THEN double('infinity') WHEN {left} < 0 THEN double('-infinity') END"
+    zero = (
+        f"CASE WHEN {left} = 0 OR isnan({left}) THEN double('nan') WHEN {left} > 0 THEN double('infinity') WHEN "
+        f"{left} < 0 THEN double('-infinity') END"
+    )
     return f"CASE WHEN {right} = 0 THEN {zero} ELSE {left} / {right} END"
 
 
@@ -149,24 +162,34 @@ def rounded(w: Expressions, arguments: list[Node], node: Node) -> E | None:
         if digits == 0:
             return E(texts.bound(a.text, "rv", "if(rv < 0 AND rv > -0.5D, rv * 0D, round(rv, 0))"), DOUBLE)
         if digits < 0:
-            return E(texts.bound(a.text, "rv", f"CASE WHEN abs(rv) < 5 THEN rv * 0D ELSE round(rv / {power}, 0) * {power} END"), DOUBLE)
+            return E(
+                texts.bound(
+                    a.text, "rv", f"CASE WHEN abs(rv) < 5 THEN rv * 0D ELSE round(rv / {power}, 0) * {power} END"
+                ),
+                DOUBLE,
+            )
         return E(texts.bound(a.text, "rv", decimal_rounding(digits)), DOUBLE)
     raise Refused(f"round({a.type}, {digits})", where(node))
 
 
 def decimal_rounding(digits: int) -> str:
-    """Rounds the exact value of the double `rv`: the error of scaling it is computed (Dekker's product) and decides near a tie."""
+    """Rounds the exact value of the double `rv`: the error of scaling it is computed (Dekker's product) and decides
+    near a tie."""
     scale = 10.0**digits
     high = 134217729.0 * scale - (134217729.0 * scale - scale)
     split = "(134217729D * abs(rv))"
     top = f"({split} - ({split} - abs(rv)))"
     rest = f"(abs(rv) - {top})"
     product = f"(abs(rv) * {scale!r}D)"
-    error = f"((({top} * {high!r}D - {product}) + {top} * {scale - high!r}D + {rest} * {high!r}D) + {rest} * {scale - high!r}D)"
+    error = (
+        f"((({top} * {high!r}D - {product}) + {top} * {scale - high!r}D + {rest} * {high!r}D) + {rest} * "
+        f"{scale - high!r}D)"
+    )
     whole = f"(floor({product}) + if(({product} - floor({product})) - 0.5D + {error} >= 0, 1, 0))"
     large = "CAST(raise_error('round() of so large a number to so many digits is not supported') AS DOUBLE)"
     return (
-        f"CASE WHEN rv IS NULL OR isnan(rv) OR abs(rv) >= 4503599627370496D THEN rv WHEN {product} >= 9e15D THEN {large}"
+        f"CASE WHEN rv IS NULL OR isnan(rv) OR abs(rv) >= 4503599627370496D THEN rv WHEN {product} >= 9e15D THEN "
+        f"{large}"
         f" ELSE if(rv < 0, -1D, 1D) * ({whole} / {scale!r}D) END"
     )
 
@@ -180,7 +203,10 @@ def shifted(w: Expressions, arguments: list[Node], node: Node) -> E | None:
     if node["function_name"] == ">>":
         return E(f"CAST(shiftright({a.text}, {count}) AS {spark_type(kind)})", kind)
     spark = spark_type(kind)
-    body = f"CASE WHEN sv < 0 THEN CAST(raise_error('cannot left-shift a negative number') AS {spark}) ELSE CAST(sv * {2 ** int(count)}L AS {spark}) END"
+    body = (
+        f"CASE WHEN sv < 0 THEN CAST(raise_error('cannot left-shift a negative number') AS {spark}) ELSE CAST(sv * "
+        f"{2 ** int(count)}L AS {spark}) END"
+    )
     return E(texts.bound(a.text, "sv", body), kind)
 
 
@@ -209,7 +235,8 @@ def ifnull(w: Expressions, arguments: list[Node], node: Node) -> E | None:
 def choice(w: Expressions, arguments: list[Node], node: Node) -> E | None:
     kind = w.type(node)
     return E(
-        f"if({w.condition(arguments[0])}, {w.cast(w.write(arguments[1]), kind, arguments[1]).text}, {w.cast(w.write(arguments[2]), kind, arguments[2]).text})",
+        f"if({w.condition(arguments[0])}, {w.cast(w.write(arguments[1]), kind, arguments[1]).text}, "
+        f"{w.cast(w.write(arguments[2]), kind, arguments[2]).text})",
         kind,
     )
 

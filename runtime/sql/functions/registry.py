@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 Writer = Callable[["Expressions", list[Node], Node], E | None]
 
-# signature letters: i integer, n number, f DOUBLE, d DECIMAL, s text, D DATE, T TIMESTAMP, Z TIMESTAMPTZ, M any of these three, t TIME, b BOOLEAN,
-# l LIST, m MAP, r STRUCT, x anything; F a number made DOUBLE, I an integer made INT, S anything made text; * repeats the last one
+# signature letters: i integer, n number, f DOUBLE, d DECIMAL, s text, D DATE, T TIMESTAMP, Z TIMESTAMPTZ, M any of
+# these three, t TIME, b BOOLEAN, l LIST, m MAP, r STRUCT, x anything; F a number made DOUBLE, I an integer made INT, S
+# anything made text; * repeats the last one
 RULES: dict[str, list[tuple[str, str]]] = {}
 WRITERS: dict[str, Writer] = {}
 AGGREGATES: dict[str, Callable[[Expressions, list[E], list[Node], Node], str]] = {}
@@ -189,7 +190,8 @@ _NULLS = {
 
 
 def aggregate(w: Expressions, name: str, arguments: list[Node], node: Node, over: str = "") -> E:
-    """An aggregate, plain or with OVER. In its text {F} stands for FILTER and OVER, {N} for these with RESPECT NULLS, {D} for DISTINCT."""
+    """An aggregate, plain or with OVER. In its text {F} stands for FILTER and OVER, {N} for these with RESPECT NULLS,
+    {D} for DISTINCT."""
     if name not in AGGREGATES:
         raise Refused(f"{name}()" + (" OVER" if over else ""), where(node))
     if node.get("export_state"):
@@ -204,9 +206,17 @@ def aggregate(w: Expressions, name: str, arguments: list[Node], node: Node, over
     if ordered and "{O}" not in text and not ORDER_FREE.get(name):
         raise Refused(f"{name}(… ORDER BY …)", where(node))
     distinct = "DISTINCT " if node.get("distinct") else ""
-    text = text.replace("{F}", tail + over).replace("{N}", f"{tail} RESPECT NULLS{over}").replace("{D}", distinct).replace("{O}", "")
+    text = (
+        text.replace("{F}", tail + over)
+        .replace("{N}", f"{tail} RESPECT NULLS{over}")
+        .replace("{D}", distinct)
+        .replace("{O}", "")
+    )
     made = result(w, text, node)
-    keeps = name in ("list", "array_agg", "first", "last", "any_value", "arg_max", "max_by", "arg_min", "min_by") and found[0].printed
+    keeps = (
+        name in ("list", "array_agg", "first", "last", "any_value", "arg_max", "max_by", "arg_min", "min_by")
+        and found[0].printed
+    )
     return replace(made, printed=True) if keeps or name in ("json_group_array", "json_group_object") else made
 
 
@@ -222,7 +232,8 @@ def tried(w: Expressions, inner: Node, node: Node) -> E:
         a, b = (w.write(x["expression"]) for x in inner["arguments"])
         if a.type.letter == b.type.letter == "i":
             return E(
-                f"CAST({'try_mod' if inner['function_name'] == '%' else 'try_divide'}({a.text}, {b.text}) AS {spark_type(kind)})"
+                f"CAST({'try_mod' if inner['function_name'] == '%' else 'try_divide'}({a.text}, {b.text}) AS "
+                f"{spark_type(kind)})"
                 if inner["function_name"] == "%"
                 else f"CAST(if({b.text} = 0, NULL, {a.text} div {b.text}) AS {spark_type(kind)})",
                 kind,

@@ -1,4 +1,5 @@
 """Text: cutting, searching, patterns, formats."""
+
 from __future__ import annotations
 
 import re
@@ -17,30 +18,57 @@ if TYPE_CHECKING:
     from ..expr import Expressions
 
 # letters whose upper or lower form is several letters, or depends on their neighbours: DuckDB maps letter by letter
-_ODD_UPPER = "[\\\\u00DF\\\\u0149\\\\u01F0\\\\u0390\\\\u03B0\\\\u0587\\\\u1E96-\\\\u1E9A\\\\u1F50-\\\\u1FFC\\\\uFB00-\\\\uFB17]"
+_ODD_UPPER = (
+    "[\\\\u00DF\\\\u0149\\\\u01F0\\\\u0390\\\\u03B0\\\\u0587\\\\u1E96-\\\\u1E9A\\\\u1F50-\\\\u1FFC\\\\uFB00-\\\\uFB17]"
+)
 _ODD_LOWER = "[\\\\u0130\\\\u03A3]"
-_CASE = "CASE WHEN {0} RLIKE '%s' THEN raise_error('%s() of a letter whose other case is not one letter is not supported') ELSE %s({0}) END"
-_LONE = ("CASE WHEN {0} RLIKE '[\\\\p{{M}}\\\\u200D\\\\x{{1F1E6}}-\\\\x{{1F1FF}}\\\\x{{1F3FB}}-\\\\x{{1F3FF}}\\\\r\\\\u1100-\\\\u11FF]' THEN "
-         "raise_error('reverse() of composed letters is not supported') ELSE reverse({0}) END").replace("{{", "{").replace("}}", "}")
+_CASE = (
+    "CASE WHEN {0} RLIKE '%s' THEN raise_error('%s() of a letter whose other case is not one letter is not "
+    "supported') ELSE %s({0}) END"
+)
+_LONE = (
+    (
+        "CASE WHEN {0} RLIKE "
+        "'[\\\\p{{M}}\\\\u200D\\\\x{{1F1E6}}-\\\\x{{1F1FF}}\\\\x{{1F3FB}}-\\\\x{{1F3FF}}\\\\r\\\\u1100-\\\\u11FF]' "
+        "THEN "
+        "raise_error('reverse() of composed letters is not supported') ELSE reverse({0}) END"
+    )
+    .replace("{{", "{")
+    .replace("}}", "}")
+)
 
-rules({
-    "length len char_length character_length": "s: length({0})", "strlen": "s: octet_length({0})",
-    "upper ucase": "s: " + _CASE % (_ODD_UPPER, "upper", "upper"), "lower lcase": "s: " + _CASE % (_ODD_LOWER, "lower", "lower"),
-    "trim": [("s", "regexp_replace({0}, '^\\\\p{Zs}+|\\\\p{Zs}+$', '')"), ("ss", "trim(BOTH {1} FROM {0})")],
-    "ltrim": [("s", "regexp_replace({0}, '^\\\\p{Zs}+', '')"), ("ss", "trim(LEADING {1} FROM {0})")],
-    "rtrim": [("s", "regexp_replace({0}, '\\\\p{Zs}+$', '')"), ("ss", "trim(TRAILING {1} FROM {0})")],
-    "replace": "sss: replace({0}, {1}, {2})", "translate": "sss: translate({0}, {1}, {2})", "repeat": "sI: repeat({0}, {1})",
-    "reverse": "s: " + _LONE,
-    "starts_with prefix ^@": "ss: startswith({0}, {1})", "ends_with suffix": "ss: endswith({0}, {1})",
-    "instr strpos": "ss: instr({0}, {1})", "position": "ss: instr({0}, {1})",
-    "left": "sI: CASE WHEN {1} >= 0 THEN left({0}, {1}) ELSE left({0}, greatest(length({0}) + {1}, 0)) END",
-    "right": "sI: CASE WHEN {1} >= 0 THEN right({0}, {1}) ELSE right({0}, greatest(length({0}) + {1}, 0)) END",
-    "lpad": "sIs: lpad({0}, {1}, {2})", "rpad": "sIs: rpad({0}, {1}, {2})",
-    "md5": "s: md5({0})", "sha1": "s: sha1({0})", "sha256": "s: sha2({0}, 256)", "chr": "I: char({0})",
-    "url_encode": "s: replace(replace(url_encode({0}), '+', '%20'), '*', '%2A')",
-    "~~": "ss: ({0} LIKE replace({1}, '\\\\', '\\\\\\\\'))", "!~~": "ss: ({0} NOT LIKE replace({1}, '\\\\', '\\\\\\\\'))",
-    "~~*": "ss: (lower({0}) LIKE lower(replace({1}, '\\\\', '\\\\\\\\')))", "!~~*": "ss: (lower({0}) NOT LIKE lower(replace({1}, '\\\\', '\\\\\\\\')))",
-})
+rules(
+    {
+        "length len char_length character_length": "s: length({0})",
+        "strlen": "s: octet_length({0})",
+        "upper ucase": "s: " + _CASE % (_ODD_UPPER, "upper", "upper"),
+        "lower lcase": "s: " + _CASE % (_ODD_LOWER, "lower", "lower"),
+        "trim": [("s", "regexp_replace({0}, '^\\\\p{Zs}+|\\\\p{Zs}+$', '')"), ("ss", "trim(BOTH {1} FROM {0})")],
+        "ltrim": [("s", "regexp_replace({0}, '^\\\\p{Zs}+', '')"), ("ss", "trim(LEADING {1} FROM {0})")],
+        "rtrim": [("s", "regexp_replace({0}, '\\\\p{Zs}+$', '')"), ("ss", "trim(TRAILING {1} FROM {0})")],
+        "replace": "sss: replace({0}, {1}, {2})",
+        "translate": "sss: translate({0}, {1}, {2})",
+        "repeat": "sI: repeat({0}, {1})",
+        "reverse": "s: " + _LONE,
+        "starts_with prefix ^@": "ss: startswith({0}, {1})",
+        "ends_with suffix": "ss: endswith({0}, {1})",
+        "instr strpos": "ss: instr({0}, {1})",
+        "position": "ss: instr({0}, {1})",
+        "left": "sI: CASE WHEN {1} >= 0 THEN left({0}, {1}) ELSE left({0}, greatest(length({0}) + {1}, 0)) END",
+        "right": "sI: CASE WHEN {1} >= 0 THEN right({0}, {1}) ELSE right({0}, greatest(length({0}) + {1}, 0)) END",
+        "lpad": "sIs: lpad({0}, {1}, {2})",
+        "rpad": "sIs: rpad({0}, {1}, {2})",
+        "md5": "s: md5({0})",
+        "sha1": "s: sha1({0})",
+        "sha256": "s: sha2({0}, 256)",
+        "chr": "I: char({0})",
+        "url_encode": "s: replace(replace(url_encode({0}), '+', '%20'), '*', '%2A')",
+        "~~": "ss: ({0} LIKE replace({1}, '\\\\', '\\\\\\\\'))",
+        "!~~": "ss: ({0} NOT LIKE replace({1}, '\\\\', '\\\\\\\\'))",
+        "~~*": "ss: (lower({0}) LIKE lower(replace({1}, '\\\\', '\\\\\\\\')))",
+        "!~~*": "ss: (lower({0}) NOT LIKE lower(replace({1}, '\\\\', '\\\\\\\\')))",
+    }
+)
 
 
 @writer("contains")
@@ -48,6 +76,7 @@ def contains(w: Expressions, arguments: list[Node], node: Node) -> E | None:
     a = w.write(arguments[0])
     if a.type.letter != "s":
         from .lists import has
+
         return has(w, arguments, node)
     return E(f"contains({a.text}, {w.cast(w.write(arguments[1]), VARCHAR, arguments[1]).text})", BOOLEAN)
 
@@ -57,7 +86,9 @@ def concat(w: Expressions, arguments: list[Node], node: Node) -> E | None:
     """NULLs are skipped, everything else becomes text."""
     found = [w.write(a) for a in arguments]
     if any(e.type.letter in "lB" for e in found):
-        raise Refused(f"{node['function_name']}() of a {next(e.type for e in found if e.type.letter in 'lB')}", where(node))
+        raise Refused(
+            f"{node['function_name']}() of a {next(e.type for e in found if e.type.letter in 'lB')}", where(node)
+        )
     items = [w.cast(e, VARCHAR, a).text for e, a in zip(found, arguments, strict=True)]
     return E("concat_ws(" + ", ".join(items if node["function_name"] == "concat_ws" else ["''", *items]) + ")", VARCHAR)
 
@@ -67,10 +98,14 @@ def joined(w: Expressions, arguments: list[Node], node: Node) -> E | None:
     kind = w.type(node)
     found = [w.write(a) for a in arguments]
     if kind.name == "LIST":
-        return E("concat(" + ", ".join(w.cast(e, kind, a).text for e, a in zip(found, arguments, strict=True)) + ")", kind)
+        return E(
+            "concat(" + ", ".join(w.cast(e, kind, a).text for e, a in zip(found, arguments, strict=True)) + ")", kind
+        )
     if any(e.type.letter in "lmrB" for e in found):
         raise Refused(" || ".join(str(e.type) for e in found), where(node))
-    return E("concat(" + ", ".join(w.cast(e, VARCHAR, a).text for e, a in zip(found, arguments, strict=True)) + ")", VARCHAR)
+    return E(
+        "concat(" + ", ".join(w.cast(e, VARCHAR, a).text for e, a in zip(found, arguments, strict=True)) + ")", VARCHAR
+    )
 
 
 @writer("substring", "substr")
@@ -78,7 +113,14 @@ def substring(w: Expressions, arguments: list[Node], node: Node) -> E | None:
     """Spark agrees from position 1 on, and for negative positions within the text."""
     a = w.write(arguments[0])
     numbers = [w.constant(x, "substring() with a position or length") for x in arguments[1:]]
-    if a.type.letter != "s" or None in numbers or (len(numbers) > 1 and numbers[1] < 0) or numbers[0] == 0 or numbers[0] < 0 and len(numbers) > 1:
+    if (
+        a.type.letter != "s"
+        or None in numbers
+        or (len(numbers) > 1 and numbers[1] < 0)
+        or numbers[0] == 0
+        or numbers[0] < 0
+        and len(numbers) > 1
+    ):
         raise Refused(f"substring({a.type}, {', '.join(map(str, numbers))})", where(node))
     if numbers[0] < 0:
         return E(f"right({a.text}, {-numbers[0]})", VARCHAR)
@@ -119,24 +161,30 @@ def pattern(w: Expressions, node: Node, options: str = "") -> str:
     while i < len(text):
         c = text[i]
         if c == "\\":
-            if text[i + 1:i + 2] in "CQEpPvhRXGkZ" and text[i + 1:i + 2] not in "pP":
+            if text[i + 1 : i + 2] in "CQEpPvhRXGkZ" and text[i + 1 : i + 2] not in "pP":
                 raise Refused(f"\\{text[i + 1]} in a regular expression", where(node))
-            out += text[i:i + 2].replace("\\s", "[\\t\\n\\f\\r ]" if not inside else "\\t\\n\\f\\r ")
+            out += text[i : i + 2].replace("\\s", "[\\t\\n\\f\\r ]" if not inside else "\\t\\n\\f\\r ")
             i += 2
             continue
-        if inside and (c == "[" or text[i:i + 2] == "&&"):
-            raise Refused(f"{text[i:i + 2]} inside a character class of a regular expression", where(node))
-        if not inside and text[i:i + 3] in ("(?P", "(?<") or not inside and text[i:i + 2] == "(?" and not re.match(r"\(\?[is]{0,2}[:)]", text[i:]):
-            raise Refused(f"{text[i:i + 3]} in a regular expression", where(node))
-        if not inside and text[i:i + 2] == "(?" and "i" in text[i + 2:i + 4].split(":")[0].split(")")[0]:
+        if inside and (c == "[" or text[i : i + 2] == "&&"):
+            raise Refused(f"{text[i : i + 2]} inside a character class of a regular expression", where(node))
+        if (
+            not inside
+            and text[i : i + 3] in ("(?P", "(?<")
+            or not inside
+            and text[i : i + 2] == "(?"
+            and not re.match(r"\(\?[is]{0,2}[:)]", text[i:])
+        ):
+            raise Refused(f"{text[i : i + 3]} in a regular expression", where(node))
+        if not inside and text[i : i + 2] == "(?" and "i" in text[i + 2 : i + 4].split(":")[0].split(")")[0]:
             out, i = out + "(?iu", i + 3
             continue
         if c == "[":
             inside = True
             out += c
-            if text[i + 1:i + 2] == "^":
+            if text[i + 1 : i + 2] == "^":
                 out, i = out + "^", i + 1
-            if text[i + 1:i + 2] == "]":
+            if text[i + 1 : i + 2] == "]":
                 out, i = out + "\\]", i + 1
         elif c == "]":
             inside = False
@@ -161,7 +209,7 @@ def matches(w: Expressions, arguments: list[Node], node: Node) -> E | None:
         return None
     found = pattern(w, arguments[1], option(w, arguments, 2))
     if node["function_name"] == "regexp_full_match":
-        found = found[:found.index(")") + 1] + "\\A(?:" + found[found.index(")") + 1:] + ")\\z"
+        found = found[: found.index(")") + 1] + "\\A(?:" + found[found.index(")") + 1 :] + ")\\z"
     return E(f"({a.text} RLIKE {string(found)})", BOOLEAN)
 
 
@@ -173,7 +221,9 @@ def regexp_replace(w: Expressions, arguments: list[Node], node: Node) -> E | Non
     if a.type.letter != "s" or by is None:
         raise Refused(f"regexp_replace({a.type})", where(node))
     shift = 0 if "g" in options else 1
-    by = re.sub(r"\\(\d)|\\\\|\$", lambda m: f"${int(m[1]) + (shift if int(m[1]) else 0)}" if m[1] else "\\" + m[0][-1], by)
+    by = re.sub(
+        r"\\(\d)|\\\\|\$", lambda m: f"${int(m[1]) + (shift if int(m[1]) else 0)}" if m[1] else "\\" + m[0][-1], by
+    )
     if "g" in options:
         return E(f"regexp_replace({a.text}, {string(found)}, {string(by)})", VARCHAR)
     head = found.index(")") + 1
@@ -207,7 +257,11 @@ def regexp_split(w: Expressions, arguments: list[Node], node: Node) -> E | None:
 
 @writer("like_escape", "not_like_escape", "ilike_escape", "not_ilike_escape")
 def like_escape(w: Expressions, arguments: list[Node], node: Node) -> E | None:
-    a, like, escape = w.write(arguments[0]), w.constant(arguments[1], "LIKE … ESCAPE"), w.constant(arguments[2], "ESCAPE")
+    a, like, escape = (
+        w.write(arguments[0]),
+        w.constant(arguments[1], "LIKE … ESCAPE"),
+        w.constant(arguments[2], "ESCAPE"),
+    )
     if a.type.letter != "s" or like is None or not isinstance(escape, str) or len(escape) > 1:
         raise Refused("this LIKE … ESCAPE", where(node))
     out, i = "", 0
@@ -255,11 +309,17 @@ def printf(w: Expressions, arguments: list[Node], node: Node) -> E | None:
     text = w.constant(arguments[0], "the pattern of printf()")
     found = [w.write(a) for a in arguments[1:]]
     marks = re.findall(r"%(?:0?\d*)[sd]|%.", str(text))
-    if len(marks) != len(found) or any(m[-1] not in "sd" or (m[-1] == "d") != (e.type.letter == "i") or (m[-1] == "s" and e.type.letter != "s")
-                                       for m, e in zip(marks, found, strict=False)):
+    if len(marks) != len(found) or any(
+        m[-1] not in "sd" or (m[-1] == "d") != (e.type.letter == "i") or (m[-1] == "s" and e.type.letter != "s")
+        for m, e in zip(marks, found, strict=False)
+    ):
         raise Refused("printf() with more than %s of text and %d of integers", where(node))
-    return E(f"CASE WHEN {' AND '.join(f'{e.text} IS NOT NULL' for e in found) or 'true'} THEN format_string("
-             + ", ".join([string(str(text)), *(e.text for e in found)]) + ") END", VARCHAR)
+    return E(
+        f"CASE WHEN {' AND '.join(f'{e.text} IS NOT NULL' for e in found) or 'true'} THEN format_string("
+        + ", ".join([string(str(text)), *(e.text for e in found)])
+        + ") END",
+        VARCHAR,
+    )
 
 
 @writer("parse_filename")

@@ -1,4 +1,5 @@
 """What the tests of kinds share: one model's table, built from literal rows, and its change feed as tuples."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -18,24 +19,57 @@ def _values(rows: Sequence[Sequence[Any]], schema: str) -> str:
     fields = StructType.fromDDL(schema).fields
     names = ", ".join(f"c{i}" for i in range(len(fields)))
     cast = ", ".join(f"CAST(c{i} AS {f.dataType.simpleString()}) AS {quoted(f.name)}" for i, f in enumerate(fields))
-    said = [", ".join("NULL" if v is None else f"'{v}'" for v in row) for row in rows] or [", ".join(["NULL"] * len(fields))]
-    return f"SELECT {cast} FROM VALUES {', '.join(f'({row})' for row in said)} AS t({names}) WHERE {'true' if rows else 'false'}"
+    said = [", ".join("NULL" if v is None else f"'{v}'" for v in row) for row in rows] or [
+        ", ".join(["NULL"] * len(fields))
+    ]
+    return (
+        f"SELECT {cast} FROM VALUES {', '.join(f'({row})' for row in said)} AS t({names}) WHERE "
+        f"{'true' if rows else 'false'}"
+    )
 
 
 class Built:
     """One table. `build` is one run; `changes` the feed of what it committed."""
 
-    def __init__(self, spark: Any, folder: Path, kind: str, *key: str, on_missing: str = "ignore", max_deletes: MaxDeletes | None = None) -> None:
+    def __init__(
+        self,
+        spark: Any,
+        folder: Path,
+        kind: str,
+        *key: str,
+        on_missing: str = "ignore",
+        max_deletes: MaxDeletes | None = None,
+    ) -> None:
         self.spark, self.table, self.delivered = spark, LakeTable((folder / "table").as_uri()), 0
-        self.model = Model("sync.out", "models/sync/out.sql", folder / "out.sql", "SELECT 1", 1, kind=kind, key=key,  # type: ignore[arg-type]
-                           on_missing=on_missing, max_deletes=max_deletes, sink=Sink("echo"))  # type: ignore[arg-type]
+        self.model = Model(
+            "sync.out",
+            "models/sync/out.sql",
+            folder / "out.sql",
+            "SELECT 1",
+            1,
+            kind=kind,
+            key=key,  # type: ignore[arg-type]
+            on_missing=on_missing,
+            max_deletes=max_deletes,
+            sink=Sink("echo"),
+        )  # type: ignore[arg-type]
         self.last: kinds.Built | None = None
 
-    def build(self, *rows: Sequence[Any], schema: str = "id INT, n STRING", sql: str | None = None, **options: Any) -> kinds.Built:
+    def build(
+        self, *rows: Sequence[Any], schema: str = "id INT, n STRING", sql: str | None = None, **options: Any
+    ) -> kinds.Built:
         source = self.spark.sql(sql or _values(rows, schema))
         ordered = bool(options.pop("ordered", False))
-        self.last = kinds.build_model(self.spark, self.model, self.table, source, run_id=7, options=kinds.BuildOptions(**options),
-                                delivered_rows=self.delivered, ordered=ordered)
+        self.last = kinds.build_model(
+            self.spark,
+            self.model,
+            self.table,
+            source,
+            run_id=7,
+            options=kinds.BuildOptions(**options),
+            delivered_rows=self.delivered,
+            ordered=ordered,
+        )
         self.delivered = self.last.source - self.last.invalid_rows
         return self.last
 
@@ -47,12 +81,16 @@ class Built:
             return []
         with effort.fit(self.spark, -1):
             feed = self.table.feed(self.spark, first, self.last.version)
-            return sorted((tuple(r) for r in feed.select("_change_type", *(columns or ("id", "n"))).collect()), key=repr)
+            return sorted(
+                (tuple(r) for r in feed.select("_change_type", *(columns or ("id", "n"))).collect()), key=repr
+            )
 
     def rows(self, *columns: str) -> list[tuple[Any, ...]]:
         """What the table holds, sorted."""
         with effort.fit(self.spark, -1):
-            return sorted((tuple(r) for r in self.table.read(self.spark).select(*(columns or ("id", "n"))).collect()), key=repr)
+            return sorted(
+                (tuple(r) for r in self.table.read(self.spark).select(*(columns or ("id", "n"))).collect()), key=repr
+            )
 
     def invalid(self) -> list[tuple[Any, ...]]:
         """The columns, the check that failed and the key of each."""

@@ -23,7 +23,11 @@ def test_with_a_key_only_new_keys_are_appended(spark: Any, tmp_path: Path) -> No
     built = table.build((1, "new"), (2, "p"), (2, "q"), (3, "z"), (4, "u"), (4, "v"), (None, "n"))
     assert table.changes() == [("insert", 3, "z")]
     assert built.invalid_rows == 3
-    assert sorted(table.invalid(), key=repr) == [(4, "u", "DUPLICATE", "4"), (4, "v", "DUPLICATE", "4"), (None, "n", "NULL", None)]
+    assert sorted(table.invalid(), key=repr) == [
+        (4, "u", "DUPLICATE", "4"),
+        (4, "v", "DUPLICATE", "4"),
+        (None, "n", "NULL", None),
+    ]
 
 
 def test_row_ids_grow_in_the_order_of_the_select(spark: Any, tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 """Work that runs beside other work in one build."""
+
 from __future__ import annotations
 
 import threading
@@ -16,7 +17,11 @@ def test_it_runs_beside_the_block_in_its_session_and_job_group(spark: Any) -> No
     def work() -> tuple[Any, ...]:
         here.set()
         active = spark._jvm.org.apache.spark.sql.classic.SparkSession.getActiveSession().get()
-        return there.wait(10), active.equals(spark._jsparkSession), spark.sparkContext.getLocalProperty("spark.jobGroup.id")
+        return (
+            there.wait(10),
+            active.equals(spark._jsparkSession),
+            spark.sparkContext.getLocalProperty("spark.jobGroup.id"),
+        )
 
     name_jobs(spark, "a run")
     try:

@@ -35,7 +35,11 @@ def test_invalid_rows_are_listed_and_what_was_delivered_stays(spark: Any, tmp_pa
     table.build((1, "a"), (2, "b"))
     built = table.build((1, "a"), (2, "x"), (2, "y"), (None, "n"))
     assert (built.action, built.source, built.invalid_rows) == ("unchanged", 4, 3)
-    assert sorted(table.invalid(), key=repr) == [(2, "x", "DUPLICATE", "2"), (2, "y", "DUPLICATE", "2"), (None, "n", "NULL", None)]
+    assert sorted(table.invalid(), key=repr) == [
+        (2, "x", "DUPLICATE", "2"),
+        (2, "y", "DUPLICATE", "2"),
+        (None, "n", "NULL", None),
+    ]
     again = table.build((None, "n"), (2, "y"), (2, "x"), (1, "a"))
     assert again.invalid_digest == built.invalid_digest != ""
     assert table.build((1, "a"), (2, "x"), (2, "z"), (None, "n")).invalid_digest != built.invalid_digest
@@ -61,7 +65,9 @@ def test_too_many_deletes_hold_the_build_before_it_writes(spark: Any, tmp_path: 
     table.build((1, "a"), (2, "b"), (3, "c"))
     with pytest.raises(HeldError, match="2 deletes .*max_deletes.*1") as held:
         table.build((1, "A"))
-    assert [getattr(held.value, n) for n in ("deletes", "limit", "source", "unchanged", "invalid", "changed", "deleted")] == [2, 1, 1, 0, 0, 1, 2]
+    assert [
+        getattr(held.value, n) for n in ("deletes", "limit", "source", "unchanged", "invalid", "changed", "deleted")
+    ] == [2, 1, 1, 0, 0, 1, 2]
     assert table.rows() == [(1, "a"), (2, "b"), (3, "c")]
     with pytest.raises(HeldError):
         table.build((1, "A"), confirmed_deletes=1)
@@ -79,14 +85,27 @@ def test_a_source_that_became_empty_is_held_from_twenty_rows_on(spark: Any, tmp_
         more.build()
 
 
-@pytest.mark.parametrize("rows, sent, invalid", [
-    (["(1, 'a')", "(2, 'B')", "(4, 'd')"], [("delete", 3, "c"), ("insert", 4, "d"), ("update_postimage", 2, "B"), ("update_preimage", 2, "b")], 0),
-    (["(1, 'a')", "(1, 'a')", "(2, 'b')", "(3, 'c')"], [], 2),
-    (["(1, 'a')", "(1, 'z')", "(2, 'b')", "(3, 'C')"], [("update_postimage", 3, "C"), ("update_preimage", 3, "c")], 2),
-    (["(1, 'a')", "(2, 'b')", "(3, 'c')", "(4, 'd')", "(4, 'e')", "(NULL, 'f')"], [], 3),
-], ids=["valid", "equal rows", "one of them changed", "new ones"])
+@pytest.mark.parametrize(
+    "rows, sent, invalid",
+    [
+        (
+            ["(1, 'a')", "(2, 'B')", "(4, 'd')"],
+            [("delete", 3, "c"), ("insert", 4, "d"), ("update_postimage", 2, "B"), ("update_preimage", 2, "b")],
+            0,
+        ),
+        (["(1, 'a')", "(1, 'a')", "(2, 'b')", "(3, 'c')"], [], 2),
+        (
+            ["(1, 'a')", "(1, 'z')", "(2, 'b')", "(3, 'C')"],
+            [("update_postimage", 3, "C"), ("update_preimage", 3, "c")],
+            2,
+        ),
+        (["(1, 'a')", "(2, 'b')", "(3, 'c')", "(4, 'd')", "(4, 'e')", "(NULL, 'f')"], [], 3),
+    ],
+    ids=["valid", "equal rows", "one of them changed", "new ones"],
+)
 def test_a_large_table_is_compared_row_by_row_with_the_same_result(
-        spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[str], sent: list[Any], invalid: int) -> None:
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[str], sent: list[Any], invalid: int
+) -> None:
     monkeypatch.setattr(effort, "LITTLE", 0)
     table = Built(spark, tmp_path, "merge", "id", on_missing="delete", max_deletes=MaxDeletes(9))
     table.build((1, "a"), (2, "b"), (3, "c"))

@@ -1,4 +1,5 @@
 """A new schema is a commit of its own and sends only rows whose payload changed."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -18,8 +19,12 @@ def made(spark: Any, folder: Path, kind: str, schema: str, *rows: Any) -> Built:
     return table
 
 
-@pytest.mark.parametrize("old, new", [("INT", "BIGINT"), ("BIGINT", "INT"), ("DECIMAL(10,2)", "INT")], ids=["wider", "narrower", "other"])
-def test_another_type_of_the_same_values_changes_nothing_and_keeps_them(spark: Any, tmp_path: Path, old: str, new: str) -> None:
+@pytest.mark.parametrize(
+    "old, new", [("INT", "BIGINT"), ("BIGINT", "INT"), ("DECIMAL(10,2)", "INT")], ids=["wider", "narrower", "other"]
+)
+def test_another_type_of_the_same_values_changes_nothing_and_keeps_them(
+    spark: Any, tmp_path: Path, old: str, new: str
+) -> None:
     table = Built(spark, tmp_path, "merge", "id")
     query = "SELECT id, CAST(id AS {}) AS n FROM range(3)"
     table.build(sql=query.format(old))
@@ -49,8 +54,11 @@ def test_a_renamed_column_changes_every_row(spark: Any, tmp_path: Path, kind: st
     table = made(spark, tmp_path, kind, "id INT, n STRING", (1, "a"), (2, "b"))
     table.build((1, "a"), (2, "b"), schema="id INT, m STRING")
     kinds = [row[0] for row in table.changes("id", "m")]
-    assert kinds == {"append": ["insert"] * 2, "merge": ["update_postimage"] * 2 + ["update_preimage"] * 2,
-                     "scd2": ["insert"] * 2 + ["update_postimage"] * 2 + ["update_preimage"] * 2}.get(kind, ["delete"] * 2 + ["insert"] * 2)
+    assert kinds == {
+        "append": ["insert"] * 2,
+        "merge": ["update_postimage"] * 2 + ["update_preimage"] * 2,
+        "scd2": ["insert"] * 2 + ["update_postimage"] * 2 + ["update_preimage"] * 2,
+    }.get(kind, ["delete"] * 2 + ["insert"] * 2)
 
 
 def test_columns_may_have_any_name_and_only_change_their_case(spark: Any, tmp_path: Path) -> None:
@@ -77,12 +85,18 @@ def test_a_key_of_several_columns_that_only_changed_its_type_is_the_same_key(spa
     table = Built(spark, tmp_path, "merge", "id", "n", on_missing="delete")
     table.build((1, 2026), (2, 2026), schema="id INT, n INT")
     table.build((1, "2026"), (2, "2026"), schema="id INT, n STRING")
-    assert table.changes("id", "n") == [("update_postimage", 1, "2026"), ("update_postimage", 2, "2026"), ("update_preimage", 1, None),
-                                        ("update_preimage", 2, None)]
+    assert table.changes("id", "n") == [
+        ("update_postimage", 1, "2026"),
+        ("update_postimage", 2, "2026"),
+        ("update_preimage", 1, None),
+        ("update_preimage", 2, None),
+    ]
     assert table.rows("__ondatra_key") == [('[1,"2026"]',), ('[2,"2026"]',)]
 
 
-def test_values_are_given_back_after_a_build_that_died_in_between(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_are_given_back_after_a_build_that_died_in_between(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = Built(spark, tmp_path, "merge", "id")
     query = "SELECT id, CAST(id AS {}) AS n FROM range(3)"
     table.build(sql=query.format("BIGINT"))

@@ -1,4 +1,5 @@
 """The page of the dialect and the tables it is made of."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""Translations kept for later processes: the same answer without a translator, and none where anything that decides it changed."""
+"""Translations kept for later processes: the same answer without a translator, and none where anything that decides it
+changed."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -19,7 +21,9 @@ MODELS = {
     "staging/people": "SELECT id, name FROM read_csv('in/*.csv', header = true, types = {'id': 'BIGINT'})",
     "mart/counted": "SELECT name, count(*) AS n, [1, 2] AS l FROM staging.people GROUP BY ALL ORDER BY n",
     "mart/theirs": "-- @dialect: spark\nSELECT id, now() AS at FROM staging.people",
-    "mart/both": "SELECT DISTINCT p.name, {'a': p.id} AS s\nFROM staging.people p JOIN mart.counted c ON c.name = p.name"}
+    "mart/both": "SELECT DISTINCT p.name, {'a': p.id} AS s\nFROM staging.people p JOIN mart.counted c ON c.name = "
+    "p.name",
+}
 
 
 @pytest.fixture
@@ -50,16 +54,20 @@ def translated(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
         def watched(sql: str, *rest: object, _real: Callable[..., object] = real) -> object:
             seen.append(sql)
             return _real(sql, *rest)
+
         monkeypatch.setattr(module, "translate", watched)
 
     def look() -> list[str]:
         found = [name for name, sql in MODELS.items() if sql.removeprefix("-- @dialect: spark\n") in seen]
         seen.clear()
         return found
+
     return look
 
 
-def test_what_did_not_change_is_not_translated_again(project: Path, translated: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_did_not_change_is_not_translated_again(
+    project: Path, translated: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = checked(project)
     assert first[1] == [] and translated() == list(MODELS)
     for module in (translation, spark_dialect):
@@ -84,7 +92,9 @@ def test_other_columns_of_a_file_or_of_an_input_are_seen(project: Path, translat
     assert {p.file for p in checked(project)[1]} == {"models/mart/counted.sql"}
 
 
-def test_a_file_that_may_not_be_read_any_more_is_refused(project: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_file_that_may_not_be_read_any_more_is_refused(
+    project: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     outside = tmp_path_factory.mktemp("outside")
     (outside / "a.csv").write_text("id,name\n1,Ada\n")
     (project / "models/staging/people.sql").write_text(f"SELECT id, name FROM '{outside}/a.csv'")
@@ -98,8 +108,13 @@ def test_a_file_that_may_not_be_read_any_more_is_refused(project: Path, tmp_path
     assert "lies outside the project folder" in message
 
 
-@pytest.mark.parametrize("path", ["'in/' || lower('A') || '.csv'", "'in/' || CASE WHEN today() > DATE '2020-01-01' THEN 'a' ELSE 'b' END || '.csv'"])
-def test_a_path_that_is_computed_is_computed_each_time(project: Path, translated: Callable[[], list[str]], path: str) -> None:
+@pytest.mark.parametrize(
+    "path",
+    ["'in/' || lower('A') || '.csv'", "'in/' || CASE WHEN today() > DATE '2020-01-01' THEN 'a' ELSE 'b' END || '.csv'"],
+)
+def test_a_path_that_is_computed_is_computed_each_time(
+    project: Path, translated: Callable[[], list[str]], path: str
+) -> None:
     (project / "models/staging/people.sql").write_text(f"SELECT id, name FROM read_csv({path})")
     checked(project)
     assert translated() == ["mart/counted", "mart/theirs", "mart/both"]
@@ -110,7 +125,9 @@ def test_a_path_that_is_computed_is_computed_each_time(project: Path, translated
         assert memory.translation(MODELS["mart/counted"], "duckdb", {"staging.people": PEOPLE}, Place(project, ()))
 
 
-def test_another_version_of_the_translators_begins_anew(project: Path, translated: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version_of_the_translators_begins_anew(
+    project: Path, translated: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     checked(project)
     translated()
     monkeypatch.setattr(kept, "_translators", lambda: ["another"])
@@ -118,7 +135,9 @@ def test_another_version_of_the_translators_begins_anew(project: Path, translate
     assert translated() == list(MODELS)
 
 
-def test_a_memory_that_is_no_database_or_in_use_is_passed_over(project: Path, translated: Callable[[], list[str]]) -> None:
+def test_a_memory_that_is_no_database_or_in_use_is_passed_over(
+    project: Path, translated: Callable[[], list[str]]
+) -> None:
     import sqlite3
 
     path = from_env().data_dir / kept.FILE

@@ -39,7 +39,10 @@ def problems(sql: str, project: Path = Path("/nowhere"), dialect: str = "duckdb"
 
 
 def test_names_and_types_are_duckdbs() -> None:
-    found = done("SELECT ID, count(*), sum(score) AS Total, avg(credit) AS a, json_group_array(name) AS j FROM people GROUP BY id").columns
+    found = done(
+        "SELECT ID, count(*), sum(score) AS Total, avg(credit) AS a, json_group_array(name) AS j FROM people GROUP BY "
+        "id"
+    ).columns
     assert [(c.name, c.duckdb_type, c.spark_type) for c in found or ()] == [
         ("id", "INTEGER", "INT"),
         ("count_star()", "BIGINT", "BIGINT"),
@@ -62,8 +65,17 @@ def test_two_equal_names_are_refused_with_a_cte_as_without() -> None:
 
 
 def test_the_same_expression_has_the_type_that_its_columns_give_it() -> None:
-    columns = [done(f"SELECT [max(v + 1)] AS m FROM (SELECT {value} AS v FROM people)").columns for value in ("id", "score", "credit", "born", "id")]
-    assert [c[0].duckdb_type for c in columns if c] == ["INTEGER[]", "DOUBLE[]", "DECIMAL(13,2)[]", "DATE[]", "INTEGER[]"]
+    columns = [
+        done(f"SELECT [max(v + 1)] AS m FROM (SELECT {value} AS v FROM people)").columns
+        for value in ("id", "score", "credit", "born", "id")
+    ]
+    assert [c[0].duckdb_type for c in columns if c] == [
+        "INTEGER[]",
+        "DOUBLE[]",
+        "DECIMAL(13,2)[]",
+        "DATE[]",
+        "INTEGER[]",
+    ]
 
 
 def test_a_table_stands_as_the_view_schema__name() -> None:
@@ -99,7 +111,11 @@ def test_what_is_wrong_is_named_with_its_line(sql: str, line: int, part: str) ->
 
 def test_a_refusal_offers_sparks_dialect() -> None:
     ((_, message),) = problems("SELECT approx_count_distinct(id) AS n FROM people")
-    assert message == "approx_count_distinct() is not supported; rewrite it, or write the model in Spark SQL with `-- @dialect: spark`"
+    assert (
+        message
+        == "approx_count_distinct() is not supported; rewrite it, or write the model in Spark SQL with `-- @dialect: "
+        "spark`"
+    )
 
 
 @pytest.mark.parametrize(
@@ -144,7 +160,9 @@ def test_a_file_is_described_from_its_content(tmp_path: Path) -> None:
         ("missing.csv", 'No files found that match the pattern "missing.csv"'),
     ],
 )
-def test_files_outside_the_project_and_missing_files_are_refused_with_their_line(tmp_path: Path, path: str, part: str) -> None:
+def test_files_outside_the_project_and_missing_files_are_refused_with_their_line(
+    tmp_path: Path, path: str, part: str
+) -> None:
     ((line, message),) = problems(f"SELECT *\nFROM read_csv('{path}')", tmp_path)
     assert line == 2
     assert part in message
@@ -167,7 +185,8 @@ def test_an_option_that_is_not_known_is_named(tmp_path: Path) -> None:
 
 def test_sparks_dialect_passes_through_with_tables_mapped_and_json_added() -> None:
     found = done(
-        "SELECT /* kept */ p.id, json_object('n', name, 't', json_group_array(t.tag)) AS j\nFROM people p JOIN staging.tags t ON t.id = p.id GROUP BY ALL",
+        "SELECT /* kept */ p.id, json_object('n', name, 't', json_group_array(t.tag)) AS j\nFROM people p JOIN "
+        "staging.tags t ON t.id = p.id GROUP BY ALL",
         dialect="spark",
     )
     assert found.columns is None
@@ -196,7 +215,8 @@ def test_sparks_dialect_refuses_what_could_leave(sql: str) -> None:
 
 def test_two_hundred_models_take_less_than_a_second() -> None:
     queries = [
-        f"SELECT id, upper(name) AS n{i}, score / {i + 1} AS s, json_object('id', id, 'tag', tag) AS j FROM people JOIN staging.tags USING (id) WHERE id > {i}"
+        f"SELECT id, upper(name) AS n{i}, score / {i + 1} AS s, json_object('id', id, 'tag', tag) AS j FROM people "
+        f"JOIN staging.tags USING (id) WHERE id > {i}"
         for i in range(200)
     ]
     done(queries[0] + " AND true")
