@@ -1,0 +1,19 @@
+"""The way of a click, room by room: from an address to the job that does it, and back to what a person sees.
+
+urls        an address becomes a view
+views       pages and fragments: rows fetched through `access`, questions asked of the runtime's records
+forms       what a person may write, checked
+access      each kind of row fetched through one function that checks rights
+actions     each write that a page, the API and a command share
+audit       who did what
+queue       what an action asks for becomes a message
+jobs        the workers' actors: an id in, the row loaded, one call
+clock       what happens by itself: schedules, retention, upkeep
+runs        a run from its begin to its end, with the database as the runtime's ledger and outbox
+tracking    where a run's records lie and who may ask for them: stores, buckets, exports, fact tables
+projects    a workspace's folder as the runtime's project, with its secrets
+workers     life and death of processes
+models      the tables, one noun a file
+management  the commands
+demo        data and a destination to try it with
+"""
