@@ -23,6 +23,9 @@ class E:
 _NUMBER = "^[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?$"
 _ODD_NUMBER = "^[+-]?(0[xXbB][0-9a-fA-F]+|[0-9]+(_[0-9]+)+.*)$"
 _DAY = "[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+#: What DuckDB leaves out around numbers and days.
+_SPACE = "' \\t\\n\\u000b\\u000c\\r'"
+_TRIMMED = f"trim(BOTH {_SPACE} FROM sv)"
 _CLOCK = "[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?"
 
 
@@ -76,7 +79,7 @@ def _to_integer(e: E, to: Type, spark: str, word: str, try_: bool) -> str | None
         return f"{word}(round({e.text}, 0) AS {spark})"
     if e.type.name != "VARCHAR":
         return None
-    number = f"{word}(round({word}(trim(sv) AS DECIMAL(38,18)), 0) AS {spark})"
+    number = f"{word}(round({word}({_TRIMMED} AS DECIMAL(38,18)), 0) AS {spark})"
     return texts.bound(e.text, "sv", _guarded(number, try_))
 
 
@@ -84,8 +87,8 @@ def _guarded(number: str, try_: bool) -> str:
     """Text to number: plain decimal spellings only; other spellings that DuckDB reads as numbers stop the run."""
     other = "CAST(NULL AS STRING)" if try_ else "raise_error(concat('Could not convert string to number: ', sv))"
     return (
-        f"CASE WHEN sv IS NULL THEN NULL WHEN trim(sv) RLIKE '{_NUMBER}' THEN {number}"
-        f" WHEN trim(sv) RLIKE '{_ODD_NUMBER}' THEN CAST(raise_error(concat('a number spelt ', sv, ' is not "
+        f"CASE WHEN sv IS NULL THEN NULL WHEN {_TRIMMED} RLIKE '{_NUMBER}' THEN {number}"
+        f" WHEN {_TRIMMED} RLIKE '{_ODD_NUMBER}' THEN CAST(raise_error(concat('a number spelt ', sv, ' is not "
         f"supported')) AS INT)"
         f" ELSE CAST({other} AS INT) END"
     )
@@ -105,7 +108,7 @@ def _to_decimal(e: E, to: Type, spark: str, word: str) -> str | None:
     if e.type.letter in "idb":
         return f"{word}({e.text} AS {spark})"
     if e.type.name == "VARCHAR":
-        return texts.bound(e.text, "sv", f"CASE WHEN sv IS NULL THEN NULL ELSE {word}(trim(sv) AS {spark}) END")
+        return texts.bound(e.text, "sv", f"CASE WHEN sv IS NULL THEN NULL ELSE {word}({_TRIMMED} AS {spark}) END")
     if e.type.name == "DOUBLE" and to.scale <= 6:  # DuckDB scales the double, then rounds
         scaled = (
             f"({word}(round({e.text} * 1e{to.scale}D, 0) AS DECIMAL(38,0)) / CAST('1{'0' * to.scale}' AS "
@@ -155,21 +158,27 @@ def _to_moment(e: E, to: Type, spark: str, word: str, try_: bool) -> str | None:
     a, x = e.type.letter, e.text
     if a == "s" and e.type.name == "VARCHAR":
         pattern = {
-            "D": f"^{_DAY}$",
-            "T": f"^{_DAY}([ T]{_CLOCK})?$",
-            "Z": f"^{_DAY}([ T]{_CLOCK}(Z|[+-][0-9]{{2}}(:?[0-9]{{2}})?)?)?$",
-            "t": f"^{_CLOCK}$",
+            "D": f"^{_DAY}\\z",
+            "T": f"^{_DAY}([ T]{_CLOCK} *)?\\z",
+            "Z": f"^{_DAY}([ T]{_CLOCK}(Z|[+-][0-9]{{2}}(:?[0-9]{{2}})?)? *)?\\z",
+            "t": f"^{_CLOCK}\\z",
         }[to.letter]
+        spelt = "sv RLIKE '[0-9]'"
+        if to.letter in "TZ":  # blanks behind it, other than spaces behind a time of day, make it none
+            spelt += f" AND NOT ltrim(sv) RLIKE {texts.string(f'^{_DAY}([ T]{_CLOCK})?{chr(92)}s+{chr(92)}z')}"
         other = (
-            f"CASE WHEN sv RLIKE '[0-9]' THEN raise_error(concat('a {to} spelt ', sv, ' is not supported')) END"
+            f"CASE WHEN {spelt} THEN raise_error(concat('a {to} spelt ', sv, ' is not supported')) END"
             if try_
             else f"raise_error(concat('invalid or unsupported {to}: ', sv))"
         )
-        shaped = "regexp_replace(trim(sv), '([+-][0-9]{2})$', '$1:00')" if to.letter == "Z" else "trim(sv)"
+        # only spaces, and only behind a time of day, may follow a timestamp
+        bare = f"rtrim(trim(LEADING {_SPACE} FROM sv))" if to.letter in "TZ" else _TRIMMED
+        tested = f"trim(LEADING {_SPACE} FROM sv)" if to.letter in "TZ" else _TRIMMED
+        shaped = f"regexp_replace({bare}, '(:[0-9.]+[+-][0-9]{{2}})$', '$1:00')" if to.letter == "Z" else bare
         return texts.bound(
             x,
             "sv",
-            f"CASE WHEN sv IS NULL THEN NULL WHEN trim(sv) RLIKE {texts.string(pattern)} THEN {word}({shaped} AS "
+            f"CASE WHEN sv IS NULL THEN NULL WHEN {tested} RLIKE {texts.string(pattern)} THEN {word}({shaped} AS "
             f"{spark}) ELSE CAST({other} AS {spark}) END",
         )
     if to.letter == "t":

@@ -359,6 +359,9 @@ class Expressions:
             return source
         if self.scope.grouped or any(len(n["arguments"]) != 1 for n in found):
             raise Refused("unnest() with options or with GROUP BY", where(found[0]), hint=False)
+        for n in found:
+            if self.is_outer(n):
+                raise Refused("unnest() of a column of the query around it", where(n))
         inner = [self.write(n["arguments"][0]["expression"]) for n in found]
         for e in inner:
             if e.type.name != "LIST":
@@ -371,6 +374,11 @@ class Expressions:
                 self.unnested[id(n)] = E(f"__x.__v.`{i}`", e.type.element)
             arrays = zipped(inner)
         return f"{source or '(SELECT 1) AS __one'} LATERAL VIEW explode({arrays}) __x AS __v"
+
+    def is_outer(self, node: Node) -> bool:
+        """Whether a column of a query around this one stands in it."""
+        names = [n["column_names"] for n in walk(node) if n.get("class") == "COLUMN_REF"]
+        return any((found := self.scope.resolve(n)) is not None and found[3] is not self.scope for n in names)
 
     def projection(self, node: Node) -> E:
         return self.write(node)

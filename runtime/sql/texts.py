@@ -78,8 +78,9 @@ def bound(text: str, variable: str, body: str) -> str:
 
 # Java's text of a double is not always the shortest that reads back; 16 and 17 digits are tried shorter first
 _SHORT = (
-    "CASE WHEN length(regexp_replace(substring_index(CAST(dv AS STRING), 'E', 1), '[-.]', '')) < 16 THEN CAST(dv AS "
-    "STRING)"
+    "CASE WHEN abs(dv) < 1e-307D THEN element_at(filter(transform(sequence(0, 16), "
+    "dvk -> format_string(concat('%.', dvk, 'e'), dv)), dvt -> CAST(dvt AS DOUBLE) = dv), 1)"
+    " WHEN length(regexp_replace(substring_index(CAST(dv AS STRING), 'E', 1), '[-.]', '')) < 16 THEN CAST(dv AS STRING)"
     " WHEN CAST(format_string('%.14e', dv) AS DOUBLE) = dv THEN format_string('%.14e', dv)"
     " WHEN CAST(format_string('%.15e', dv) AS DOUBLE) = dv THEN format_string('%.15e', dv) ELSE CAST(dv AS STRING) END"
 )

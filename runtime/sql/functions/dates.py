@@ -9,7 +9,7 @@ from ..casts import E
 from ..gate import Node
 from ..model import Refused
 from ..scope import where
-from ..texts import string
+from ..texts import bound, string
 from ..types import BIGINT, DOUBLE, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Type, spark_type
 from .registry import VOLATILE, result, rules, writer
 
@@ -43,7 +43,7 @@ _PARTS = {
     "hour": "hour({0})",
     "minute": "minute({0})",
     "second": "second({0})",
-    "millisecond": "pmod({m} div 1000, 60000)",
+    "millisecond": "pmod({m}, 60000000) div 1000",
     "microsecond": "pmod({m}, 60000000)",
     "epoch": "({m} / 1e6D)",
 }
@@ -81,7 +81,7 @@ rules(
         "dayname": "M: date_format({0}, 'EEEE')",
         "monthname": "M: date_format({0}, 'MMMM')",
         "make_date": "III: make_date({0}, {1}, {2})",
-        "epoch_ms": [("M", "{m} div 1000"), ("i", "CAST(timestamp_millis({0}) AS TIMESTAMP_NTZ)")],
+        "epoch_ms": [("M", "round({m} / 1000BD, 0)"), ("i", "CAST(timestamp_millis({0}) AS TIMESTAMP_NTZ)")],
         "epoch_us": "M: {m}",
         "epoch_ns": "M: ({m} * 1000)",
         "make_timestamp": [
@@ -250,8 +250,15 @@ def timezone(w: Expressions, arguments: list[Node], node: Node) -> E | None:
     if e.type.letter == "Z":
         return E(f"CAST(from_utc_timestamp({e.text}, {string(zone)}) AS TIMESTAMP_NTZ)", TIMESTAMP)
     if e.type.letter == "T":
-        return E(f"to_utc_timestamp(CAST({e.text} AS TIMESTAMP_LTZ), {string(zone)})", TIMESTAMPTZ)
+        return E(bound(f"CAST({e.text} AS TIMESTAMP_LTZ)", "tz", _from_zone(string(zone))), TIMESTAMPTZ)
     raise Refused(f"{e.type} AT TIME ZONE", where(node))
+
+
+def _from_zone(zone: str) -> str:
+    """The moment of a clock's time `tz`: of an hour that comes twice the second one, as the offset of the next day
+    says; one that never came is read with the offset before it."""
+    later = f"to_utc_timestamp(tz + INTERVAL '1' DAY, {zone}) - INTERVAL '1' DAY"
+    return f"CASE WHEN from_utc_timestamp({later}, {zone}) = tz THEN {later} ELSE to_utc_timestamp(tz, {zone}) END"
 
 
 @writer(

@@ -143,9 +143,11 @@ def has(w: Expressions, arguments: list[Node], node: Node) -> E | None:
     if kind.letter not in PLAIN:
         raise Refused(f"list_contains({e.type})", where(node))
     item = element(w, kind, arguments[1])
-    return E(
-        f"CASE WHEN {e.text} IS NOT NULL AND {item} IS NOT NULL THEN exists({e.text}, v -> v <=> {item}) END", BOOLEAN
+    # an empty list has nothing, not even NULL; whether another one has NULL is not known
+    found = (
+        f"CASE WHEN size({e.text}) = 0 THEN false WHEN {item} IS NOT NULL THEN exists({e.text}, v -> v <=> {item}) END"
     )
+    return E(f"CASE WHEN {e.text} IS NOT NULL THEN {found} END", BOOLEAN)
 
 
 @writer("list_position", "list_indexof", "array_position", "array_indexof")
@@ -154,19 +156,17 @@ def list_position(w: Expressions, arguments: list[Node], node: Node) -> E | None
     kind = list_of(e, node)
     if kind.letter not in PLAIN:
         raise Refused(f"list_position({e.type})", where(node))
-    return E(
-        f"CAST(nullif(array_position({e.text}, {element(w, kind, arguments[1])}), 0) AS {spark_type(w.type(node))})",
-        w.type(node),
-    )
+    item = element(w, kind, arguments[1])
+    first = f"array_min(transform({e.text}, (v, i) -> if(v <=> {item}, i + 1, NULL)))"
+    return E(f"CAST({first} AS {spark_type(w.type(node))})", w.type(node))
 
 
 @writer("list_concat", "list_cat", "array_concat", "array_cat")
 def list_concat(w: Expressions, arguments: list[Node], node: Node) -> E | None:
-    """NULL lists count as empty, unless all are."""
+    """NULL lists count as empty, even where all are."""
     kind = w.type(node)
     found = [element(w, kind, a) for a in arguments]
-    body = "concat(" + ", ".join(f"coalesce({t}, CAST(array() AS {spark_type(kind)}))" for t in found) + ")"
-    return E(f"CASE WHEN coalesce({', '.join(found)}) IS NOT NULL THEN {body} END", kind)
+    return E("concat(" + ", ".join(f"coalesce({t}, CAST(array() AS {spark_type(kind)}))" for t in found) + ")", kind)
 
 
 @writer("list_append", "array_append", "array_push_back", "list_prepend", "array_prepend", "array_push_front")
@@ -311,8 +311,8 @@ def series(w: Expressions, name: str, arguments: list[Node], node: Node) -> tupl
         end = f"({end} - {1 if step > 0 else -1})" if name == "range" else end
         test = ">=" if step > 0 else "<="
         return (
-            f"CASE WHEN {end} {test} {start} THEN sequence({start}, {end}, {step}L) ELSE CAST(array() AS "
-            f"ARRAY<BIGINT>) END",
+            f"CASE WHEN {end} {test} {start} THEN sequence({start}, {end}, {step}L) WHEN {end} IS NOT NULL AND "
+            f"{start} IS NOT NULL THEN CAST(array() AS ARRAY<BIGINT>) END",
             BIGINT,
         )
     if (
@@ -323,14 +323,16 @@ def series(w: Expressions, name: str, arguments: list[Node], node: Node) -> tupl
         and name == "generate_series"
     ):
         unit, count = found[2].interval[0]
+        if not count.isdigit():
+            raise Refused(f"{name}() with a step that is not a constant", where(node))
         number = int(count)
         step = f"INTERVAL '{number}' {unit}" if unit != "MICROSECOND" else f"INTERVAL '{number / 1e6:.6f}' SECOND"
         if number <= 0 or unit == "MONTH":
             raise Refused(f"{name}() with months or backwards", where(node))
         start, end = (w.cast(e, TIMESTAMP, node).text for e in found[:2])
         return (
-            f"CASE WHEN {end} >= {start} THEN sequence({start}, {end}, {step}) ELSE CAST(array() AS "
-            f"ARRAY<TIMESTAMP_NTZ>) END",
+            f"CASE WHEN {end} >= {start} THEN sequence({start}, {end}, {step}) WHEN {end} IS NOT NULL AND {start} IS "
+            f"NOT NULL THEN CAST(array() AS ARRAY<TIMESTAMP_NTZ>) END",
             TIMESTAMP,
         )
     raise Refused(f"{name}({', '.join(str(e.type) for e in found)})", where(node))

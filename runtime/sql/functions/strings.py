@@ -19,9 +19,15 @@ if TYPE_CHECKING:
 
 # letters whose upper or lower form is several letters, or depends on their neighbours: DuckDB maps letter by letter
 _ODD_UPPER = (
-    "[\\\\u00DF\\\\u0149\\\\u01F0\\\\u0390\\\\u03B0\\\\u0587\\\\u1E96-\\\\u1E9A\\\\u1F50-\\\\u1FFC\\\\uFB00-\\\\uFB17]"
+    "[\\\\u00DF\\\\u0149\\\\u01F0\\\\u0390\\\\u03B0\\\\u0587\\\\u1E96-\\\\u1E9A\\\\u1F50-\\\\u1FFC\\\\uFB00-\\\\uFB17"
+    "\\\\u2C5F\\\\uA7C1\\\\uA7D1\\\\uA7D7\\\\uA7D9\\\\x{10597}-\\\\x{105BC}]"
 )
-_ODD_LOWER = "[\\\\u0130\\\\u03A3]"
+# letters that Java's lower() makes two of, reads by their neighbours, or does not know yet, and DuckDB's lower case
+_LOWER = dict(
+    zip("\u0130\u03a3\u2c2f\ua7c0\ua7d0\ua7d6\ua7d8", "i\u03c3\u2c5f\ua7c1\ua7d1\ua7d7\ua7d9", strict=True)
+) | {chr(code): chr(code + 0x27) for code in range(0x10570, 0x10596) if code not in (0x1057B, 0x1058B, 0x10593)}
+_LOWERED = f"lower(translate({{0}}, '{''.join(_LOWER)}', '{''.join(_LOWER.values())}'))"
+_ILIKE = f"({_LOWERED} {{word}} replace({_LOWERED.replace('{0}', '{1}')}, '\\\\', '\\\\\\\\'))"
 _CASE = (
     "CASE WHEN {0} RLIKE '%s' THEN raise_error('%s() of a letter whose other case is not one letter is not "
     "supported') ELSE %s({0}) END"
@@ -42,7 +48,7 @@ rules(
         "length len char_length character_length": "s: length({0})",
         "strlen": "s: octet_length({0})",
         "upper ucase": "s: " + _CASE % (_ODD_UPPER, "upper", "upper"),
-        "lower lcase": "s: " + _CASE % (_ODD_LOWER, "lower", "lower"),
+        "lower lcase": "s: " + _LOWERED,
         "trim": [("s", "regexp_replace({0}, '^\\\\p{Zs}+|\\\\p{Zs}+$', '')"), ("ss", "trim(BOTH {1} FROM {0})")],
         "ltrim": [("s", "regexp_replace({0}, '^\\\\p{Zs}+', '')"), ("ss", "trim(LEADING {1} FROM {0})")],
         "rtrim": [("s", "regexp_replace({0}, '\\\\p{Zs}+$', '')"), ("ss", "trim(TRAILING {1} FROM {0})")],
@@ -62,11 +68,11 @@ rules(
         "sha1": "s: sha1({0})",
         "sha256": "s: sha2({0}, 256)",
         "chr": "I: char({0})",
-        "url_encode": "s: replace(replace(url_encode({0}), '+', '%20'), '*', '%2A')",
+        "url_encode": "s: replace(replace(replace(url_encode({0}), '+', '%20'), '*', '%2A'), '%7E', '~')",
         "~~": "ss: ({0} LIKE replace({1}, '\\\\', '\\\\\\\\'))",
         "!~~": "ss: ({0} NOT LIKE replace({1}, '\\\\', '\\\\\\\\'))",
-        "~~*": "ss: (lower({0}) LIKE lower(replace({1}, '\\\\', '\\\\\\\\')))",
-        "!~~*": "ss: (lower({0}) NOT LIKE lower(replace({1}, '\\\\', '\\\\\\\\')))",
+        "~~*": "ss: " + _ILIKE.replace("{word}", "LIKE"),
+        "!~~*": "ss: " + _ILIKE.replace("{word}", "NOT LIKE"),
     }
 )
 
@@ -224,9 +230,11 @@ def regexp_replace(w: Expressions, arguments: list[Node], node: Node) -> E | Non
     by = re.sub(
         r"\\(\d)|\\\\|\$", lambda m: f"${int(m[1]) + (shift if int(m[1]) else 0)}" if m[1] else "\\" + m[0][-1], by
     )
-    if "g" in options:
-        return E(f"regexp_replace({a.text}, {string(found)}, {string(by)})", VARCHAR)
     head = found.index(")") + 1
+    if "g" in options:
+        # nothing is no further match where the last one ended
+        every = f"{found[:head]}(?>{found[head:]})(?:(?!\\G)|\\A)"
+        return E(f"regexp_replace({a.text}, {string(every)}, {string(by)})", VARCHAR)
     if re.search(r"(?<!\\)\$0", by):
         raise Refused("\\0 in the replacement of regexp_replace()", where(node))
     once = found[:head] + "\\A((?s:.*?))(?:" + found[head:] + ")"
@@ -273,7 +281,7 @@ def like_escape(w: Expressions, arguments: list[Node], node: Node) -> E | None:
             out += "\\\\" if like[i] == "\\" else like[i]
         i += 1
     name = node["function_name"]
-    left, right = (f"lower({a.text})", string(out.lower())) if "ilike" in name else (a.text, string(out))
+    left, right = (_LOWERED.format(a.text), _LOWERED.format(string(out))) if "ilike" in name else (a.text, string(out))
     return E(f"({left} {'NOT ' if name.startswith('not') else ''}LIKE {right})", BOOLEAN)
 
 
