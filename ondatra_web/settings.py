@@ -43,6 +43,7 @@ INSTALLED_APPS = [
     "django_htmx",
     "rest_framework",
     "drf_spectacular",
+    "drf_spectacular_sidecar",
     "ondatra_web.apps.OndatraConfig",
 ]
 MIDDLEWARE = [
@@ -104,9 +105,30 @@ X_FRAME_OPTIONS = "DENY"
 
 REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_AUTHENTICATION_CLASSES": [],  # ondatra_web.api.base.Api names its own
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_THROTTLE_RATES": {"token": f"{ONDATRA.api_rate}/min"},
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "EXCEPTION_HANDLER": "ondatra_web.api.errors.handler",
     "UNAUTHENTICATED_USER": None,
+    "UNAUTHENTICATED_TOKEN": None,
 }
-SPECTACULAR_SETTINGS = {"TITLE": "Ondatra", "VERSION": "1", "SERVE_INCLUDE_SCHEMA": False}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Ondatra",
+    "VERSION": "1",
+    "DESCRIPTION": "Syncs, their runs and every record that was sent; shaped like Census's API where it has the thing.",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "ENUM_NAME_OVERRIDES": {
+        "RunStatusEnum": "ondatra_web.models.runs.Run.Status",
+        "ExportStatusEnum": "ondatra_web.models.records.Export.Status",
+    },
+}
+if ONDATRA.redis_url:  # workers of the web share the counts of the rate limit
+    CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": ONDATRA.redis_url}}
 
 LOGGING = {
     "version": 1,

@@ -35,6 +35,8 @@ class Config:
     keeps_sync_log: bool = True
     #: When the lake is looked after: cron text, `every 12h`, or off.
     upkeep: str = "0 3 * * *"
+    #: Requests a minute of one token of the HTTP API.
+    api_rate: int = 600
     #: Models of one run that are built at the same time.
     builds: int = 1
 
@@ -75,6 +77,7 @@ def from_env(env: Mapping[str, str] = os.environ) -> Config:
         catalog_classes=tuple(c.strip() for c in env.get("ONDATRA_CATALOG_CLASSES", "").split(",") if c.strip()),
         most_unwritten=int(env.get("ONDATRA_MOST_UNWRITTEN") or 5_000_000),
         builds=_number(env, "ONDATRA_BUILDS", min(max(len(os.sched_getaffinity(0)), 2), MOST_BUILDS)),
+        api_rate=_number(env, "ONDATRA_API_RATE", 600),
         keeps_sync_log=env.get("ONDATRA_SYNC_LOG", "").lower() not in ("off", "0", "no", "false"),
     )
 

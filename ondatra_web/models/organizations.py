@@ -52,6 +52,8 @@ class ApiToken(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE)
     name = models.CharField(max_length=100)
     digest = models.CharField(max_length=64, unique=True)
+    scopes = models.JSONField(default=list)  # of ondatra_web.api.tokens.SCOPES
+    expires_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
     last_used_at = models.DateTimeField(null=True, blank=True)
 

@@ -58,6 +58,7 @@ class Run(models.Model):
     dry_run = models.BooleanField(default=False)
     full = models.BooleanField(default=False)
     staged = models.BooleanField(default=False)  # the mark moved: its chunks stand in Delivery
+    idempotency_key = models.CharField(max_length=200, blank=True)  # of the API call that started it
     owner = models.ForeignKey(Worker, models.SET_NULL, null=True, blank=True, related_name="+")
     lease = models.IntegerField(default=0)  # grows at each take-over; writes under an old one fail
     failed_in_row = models.IntegerField(default=0)
@@ -93,6 +94,9 @@ class Run(models.Model):
             # One run of a sync works at a time, whatever starts it.
             models.UniqueConstraint(
                 fields=["sync"], condition=Q(status__in=["working", "canceling"]), name="one_working_run"
+            ),
+            models.UniqueConstraint(
+                fields=["sync", "idempotency_key"], condition=~Q(idempotency_key=""), name="one_run_a_key"
             ),
         ]
 

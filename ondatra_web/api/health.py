@@ -1,0 +1,32 @@
+"""Whether the install works: for load balancers and monitors."""
+
+from __future__ import annotations
+
+from django.db import connection
+from drf_spectacular.utils import extend_schema, inline_serializer
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from ondatra_web import workers
+from ondatra_web.api.base import Api, answer, answers, enveloped
+from ondatra_web.models import Worker
+
+SHAPE = inline_serializer(
+    "HealthState",
+    {
+        "database": serializers.CharField(),
+        "workers": serializers.DictField(child=serializers.IntegerField(), help_text="Living processes by kind."),
+    },
+)
+
+
+class Health(Api):
+    @extend_schema(operation_id="get_health", responses=answers(enveloped("HealthAnswer", SHAPE)))
+    def get(self, request: Request) -> Response:
+        """The database, and which processes are alive."""
+        alive: dict[str, int] = {}
+        for worker in Worker.objects.filter(ended_at=None):
+            if not workers.is_dead(worker):
+                alive[worker.kind] = alive.get(worker.kind, 0) + 1
+        return answer({"database": connection.vendor, "workers": alive})

@@ -1,0 +1,263 @@
+"""Records of a run: paged, counted, exported; what happened to one identifier over all runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.core import signing
+from django.http import FileResponse, Http404
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from ondatra_web.api.base import ERROR, PAGES, Api, PageForm, answer, answers, checked, enveloped, paged, pagination
+from ondatra_web.api.errors import Gone, TooEarly
+from ondatra_web.api.shapes import ExportShape, HistoryShape, RecordShape, record
+from ondatra_web.models import MessageGroup, RecordFile, Run
+from ondatra_web.tracking import exporting, stores
+from ondatra_web.tracking import records as web_records
+from runtime.records import exports
+from runtime.records.query import STATUSES, Filter
+
+#: Pages further behind are fetched with `cursor`.
+FURTHEST = 100_000
+#: How long the links to a run's files work, in seconds.
+LINKS = 3600
+SALT = "ondatra.api.files"
+FILTERS = [
+    OpenApiParameter("primary_identifier", str, description="The whole identifier, plain or masked."),
+    OpenApiParameter("status", str, enum=list(STATUSES)),
+    OpenApiParameter("operation", str),
+    OpenApiParameter("change_type", str),
+    OpenApiParameter("message", str, description="A part of the message in any case; % stands for anything."),
+    OpenApiParameter("group", int, description="The id of a message group of the run."),
+]
+
+
+class FilterForm(serializers.Serializer[Any]):
+    primary_identifier = serializers.CharField(required=False, trim_whitespace=False, max_length=2_000)
+    status = serializers.ChoiceField(choices=list(STATUSES), required=False)
+    operation = serializers.CharField(required=False, max_length=20)
+    change_type = serializers.CharField(required=False, max_length=20)
+    message = serializers.CharField(required=False, trim_whitespace=False, max_length=2_000)
+    group = serializers.IntegerField(required=False, min_value=1)
+
+
+class RecordsForm(FilterForm, PageForm):
+    cursor = serializers.CharField(required=False, max_length=200)
+
+
+def filter_of(run: Run, given: Mapping[str, Any]) -> Filter:
+    pattern = None
+    if given.get("group"):
+        pattern = MessageGroup.objects.filter(run=run, pk=given["group"]).values_list("pattern", flat=True).first()
+        if pattern is None:
+            raise ValidationError({"group": f"run {run.pk} has no message group {given['group']}"})
+    return Filter(
+        status=given.get("status"),
+        operation=given.get("operation"),
+        change_type=given.get("change_type"),
+        message=given.get("message"),
+        identifier=given.get("primary_identifier"),
+        pattern=pattern,
+    )
+
+
+def still_kept(run: Run) -> None:
+    """Raises Gone for a run whose records the retention has removed."""
+    if run.rows_expired_at is not None:
+        raise Gone(f"the records of run {run.pk} were removed at {run.rows_expired_at:%Y-%m-%d}; its counts remain")
+
+
+class Records(Api):
+    scope = "records"
+
+    @extend_schema(
+        operation_id="list_records",
+        parameters=[*FILTERS, *PAGES, OpenApiParameter("cursor", str, description="`next_cursor` of the page before.")],
+        responses=answers(enveloped("RecordPage", RecordShape(many=True), paged=True), 410, 503),
+    )
+    def get(self, request: Request, run_id: int) -> Response:
+        """Records with their payloads; they appear while the run goes on."""
+        run = self.run(run_id)
+        still_kept(run)
+        given = checked(RecordsForm, request.query_params)
+        chosen, size = filter_of(run, given), given["per_page"]
+        offset = 0 if given.get("cursor") else (given["page"] - 1) * size
+        if offset > FURTHEST:
+            raise ValidationError({"page": f"pages behind row {FURTHEST:,} are fetched with `cursor`"})
+
+        page = web_records.records_of(run, chosen, after=given.get("cursor"), offset=offset, limit=size)
+        total = web_records.count_of(run, chosen)
+        self.noted("read_records", f"run {run.pk}", rows=len(page.rows), **_told(given))
+        rows = [record(row, place) for row, place in zip(page.rows, page.places, strict=True)]
+        return answer(rows, pagination={**pagination(total, given["page"], size), "next_cursor": page.next})
+
+
+class Count(Api):
+    @extend_schema(
+        operation_id="count_records",
+        parameters=FILTERS,
+        responses=answers(
+            enveloped(
+                "CountAnswer",
+                inline_serializer("RecordCount", {"record_count": serializers.IntegerField()}, many=True),
+            ),
+            410,
+            503,
+        ),
+    )
+    def get(self, request: Request, run_id: int) -> Response:
+        """How many records of a run the filter selects."""
+        run = self.run(run_id)
+        still_kept(run)
+        count = web_records.count_of(run, filter_of(run, checked(FilterForm, request.query_params)))
+        return answer([{"record_count": count}])
+
+
+class Files(Api):
+    scope = "records"
+
+    @extend_schema(
+        operation_id="list_record_files",
+        responses=answers(
+            enveloped(
+                "FilesAnswer",
+                inline_serializer("RecordFiles", {"urls": serializers.ListField(child=serializers.CharField())}),
+            ),
+            410,
+            425,
+        ),
+    )
+    def get(self, request: Request, run_id: int) -> Response:
+        """Links to the run's parquet files, which work for an hour without the token. 425 while the run works."""
+        run = self.run(run_id)
+        still_kept(run)
+        if run.status in Run.ACTIVE:
+            raise TooEarly(f"run {run.pk} is {run.status}: its files are complete when it has ended")
+        ids = RecordFile.objects.filter(run=run).order_by("pk").values_list("pk", flat=True)
+        self.noted("export_records", f"run {run.pk}", files=len(ids))
+        return answer(
+            {"urls": [request.build_absolute_uri(f"/api/v1/files/{signing.dumps(i, salt=SALT)}") for i in ids]}
+        )
+
+
+class ExportForm(FilterForm):
+    format = serializers.ChoiceField(choices=list(exports.FORMATS), default="parquet")
+
+
+class Exports(Api):
+    scope = "records"
+
+    @extend_schema(
+        operation_id="start_export",
+        request=ExportForm,
+        responses=answers(enveloped("ExportStarted", ExportShape()), 410, 503, status=202),
+    )
+    def post(self, request: Request, run_id: int) -> Response:
+        """Writes what the filter selects into one file, as a job."""
+        run = self.run(run_id)
+        still_kept(run)
+        given = checked(ExportForm, request.data)
+        made = exporting.start(run, filter_of(run, given), given["format"], user=self.token.user)
+        return answer(ExportShape(made).data, status=202)
+
+
+class OneExport(Api):
+    scope = "records"
+
+    @extend_schema(operation_id="get_export", responses=answers(enveloped("ExportAnswer", ExportShape())))
+    def get(self, request: Request, export_id: int) -> Response:
+        """How far an export has got, and where its file is."""
+        return answer(ExportShape(self.export_of(export_id)).data)
+
+
+class ExportFile(Api):
+    scope = "records"
+
+    @extend_schema(
+        operation_id="download_export",
+        responses=answers(None, 410, 425) | {(200, "application/octet-stream"): OpenApiTypes.BINARY},
+    )
+    def get(self, request: Request, export_id: int) -> Response | FileResponse:
+        """The file of an export that is done."""
+        export = self.export_of(export_id)
+        if export.status in export.OPEN:
+            raise TooEarly(f"export {export.pk} is {export.status}: wait until it is done")
+        if export.status != export.Status.DONE or not exporting.place(export).exists():
+            raise Gone(f"export {export.pk} has no file any more: start another")
+        self.noted("download_export", f"export {export.pk}", rows=export.rows)
+        place = exporting.place(export)
+        return FileResponse(place.open("rb"), as_attachment=True, filename=exporting.name_of(export))
+
+
+class HistoryForm(PageForm):
+    sync_id = serializers.IntegerField(min_value=1)
+
+
+class History(Api):
+    scope = "records"
+
+    @extend_schema(
+        operation_id="get_history",
+        parameters=[*PAGES, OpenApiParameter("sync_id", int, required=True)],
+        responses=answers(enveloped("HistoryPage", HistoryShape(many=True), paged=True), 503),
+    )
+    def get(self, request: Request, identifier: str) -> Response:
+        """What happened to one identifier over all runs of a sync that are kept, newest first."""
+        given = checked(HistoryForm, request.query_params)
+        sync = self.sync(given["sync_id"])
+        found = web_records.history_of(sync, identifier)
+        self.noted("read_history", sync.name, rows=len(found))
+        rows, pages = paged(found, given)
+        return answer(
+            [
+                {
+                    "sync_id": sync.pk,
+                    "sync_run_id": int(row["sync_run_id"]),
+                    "place": row["place"],
+                    "identifier": row["identifier"],
+                    "operation": row["operation"],
+                    "status": row["status"],
+                    "status_message": row["status_message"],
+                    "batch_completed_at": row["batch_ended_at"],
+                }
+                for row in rows
+            ],
+            pagination=pages,
+        )
+
+
+class File(Api):
+    """A record file by its signed link, as `Files` gave it: the signature stands for the token."""
+
+    authentication_classes = ()
+    permission_classes = ()
+    throttle_classes = ()
+
+    @extend_schema(
+        operation_id="download_record_file",
+        auth=[],
+        responses={(200, "application/vnd.apache.parquet"): OpenApiTypes.BINARY, 404: ERROR, 503: ERROR},
+    )
+    def get(self, request: Request, signed: str) -> FileResponse:
+        """One parquet file of a run."""
+        try:
+            kept = RecordFile.objects.select_related("run__bucket__organization").get(
+                pk=signing.loads(signed, salt=SALT, max_age=LINKS)
+            )
+        except (signing.BadSignature, RecordFile.DoesNotExist):
+            raise Http404("this link is wrong, is older than an hour, or its file was removed") from None
+        store = stores.of_run(kept.run)
+        place = store.local(store.path_of(kept.url))
+        name = f"run{kept.run_id}.{kept.batch_type}.{kept.number}.parquet"
+        return FileResponse(place.open("rb"), as_attachment=True, filename=name)
+
+
+def _told(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The filter for the audit log, without the identifier itself: its records may be masked."""
+    return {k: v for k, v in given.items() if k in ("status", "operation", "change_type", "group", "page")}

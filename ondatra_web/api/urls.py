@@ -1,0 +1,41 @@
+"""`/api/`: version 1, its schema, and the page that shows it."""
+
+from __future__ import annotations
+
+from django.urls import path, re_path
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+
+from ondatra_web.api import health, records, runs, syncs
+from ondatra_web.api.base import missing
+
+urlpatterns = [
+    path("v1/syncs", syncs.Syncs.as_view()),
+    path("v1/syncs/<int:sync_id>", syncs.OneSync.as_view()),
+    path("v1/syncs/<int:sync_id>/trigger", syncs.Trigger.as_view()),
+    path("v1/syncs/<int:sync_id>/pause", syncs.Pause.as_view()),
+    path("v1/syncs/<int:sync_id>/resume", syncs.Resume.as_view()),
+    path("v1/syncs/<int:sync_id>/sync_runs", syncs.SyncRuns.as_view()),
+    path("v1/sync_runs/<int:run_id>", runs.OneRun.as_view()),
+    path("v1/sync_runs/<int:run_id>/cancel", runs.Cancel.as_view()),
+    path("v1/sync_runs/<int:run_id>/confirm", runs.Confirm.as_view()),
+    path("v1/sync_runs/<int:run_id>/retry", runs.Retry.as_view()),
+    path("v1/sync_runs/<int:run_id>/message_groups", runs.Groups.as_view()),
+    path("v1/sync_runs/<int:run_id>/log", runs.Log.as_view()),
+    path("v1/sync_runs/<int:run_id>/records", records.Records.as_view()),
+    path("v1/sync_runs/<int:run_id>/records_count", records.Count.as_view()),
+    path("v1/sync_runs/<int:run_id>/records_export", records.Files.as_view()),
+    path("v1/sync_runs/<int:run_id>/exports", records.Exports.as_view()),
+    path("v1/exports/<int:export_id>", records.OneExport.as_view()),
+    path("v1/exports/<int:export_id>/file", records.ExportFile.as_view()),
+    path("v1/files/<str:signed>", records.File.as_view()),
+    path("v1/records/<path:identifier>/history", records.History.as_view()),
+    path("v1/models", syncs.Models.as_view()),
+    path("v1/health", health.Health.as_view()),
+    path("v1/schema", SpectacularAPIView.as_view(authentication_classes=[], permission_classes=[]), name="api_schema"),
+    path(
+        "docs",
+        SpectacularSwaggerView.as_view(url_name="api_schema", authentication_classes=[], permission_classes=[]),
+        name="api_docs",
+    ),
+    re_path(r"^.*$", missing),
+]
