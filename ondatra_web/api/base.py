@@ -9,6 +9,7 @@ import orjson
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.decorators import method_decorator
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import conditional_page
 from drf_spectacular.utils import OpenApiParameter, inline_serializer
 from rest_framework import serializers
@@ -161,6 +162,7 @@ def pagination(total: int, page: int, per_page: int) -> dict[str, Any]:
     }
 
 
+@csrf_exempt
 def missing(request: HttpRequest, *args: Any) -> HttpResponse:
     """An address below /api/ that does not exist."""
     body = {

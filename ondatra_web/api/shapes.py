@@ -129,7 +129,7 @@ class RecordShape(serializers.Serializer[Mapping[str, Any]]):
     place = serializers.CharField()
     identifier = serializers.CharField(allow_null=True)
     record_payload = serializers.JSONField()
-    previous_payload = serializers.JSONField(allow_null=True)
+    previous_payload = serializers.JSONField(help_text="null for a new row")
     operation = serializers.CharField()
     status = serializers.ChoiceField(choices=sorted(SHOWN))
     status_message = serializers.CharField(allow_null=True)

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from django.urls import path, re_path
+from django.urls import path, re_path, register_converter
+from django.urls.converters import StringConverter
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from ondatra_web.api import health, records, runs, syncs
 from ondatra_web.api.base import missing
+
+
+class AnythingConverter(StringConverter):
+    """An identifier may hold slashes and line ends."""
+
+    regex = r"[\s\S]+"
+
+
+register_converter(AnythingConverter, "anything")
 
 urlpatterns = [
     path("v1/syncs", syncs.Syncs.as_view()),
@@ -28,7 +38,7 @@ urlpatterns = [
     path("v1/exports/<int:export_id>", records.OneExport.as_view()),
     path("v1/exports/<int:export_id>/file", records.ExportFile.as_view()),
     path("v1/files/<str:signed>", records.File.as_view()),
-    path("v1/records/<path:identifier>/history", records.History.as_view()),
+    path("v1/records/<anything:identifier>/history", records.History.as_view()),
     path("v1/models", syncs.Models.as_view()),
     path("v1/health", health.Health.as_view()),
     path("v1/schema", SpectacularAPIView.as_view(authentication_classes=[], permission_classes=[]), name="api_schema"),
@@ -37,5 +47,5 @@ urlpatterns = [
         SpectacularSwaggerView.as_view(url_name="api_schema", authentication_classes=[], permission_classes=[]),
         name="api_docs",
     ),
-    re_path(r"^.*$", missing),
+    re_path(r"^[\s\S]*$", missing),  # of every method, and whatever characters it has,
 ]
