@@ -39,6 +39,8 @@ class Config:
     api_rate: int = 600
     #: Models of one run that are built at the same time.
     builds: int = 1
+    #: Whether builds do without private parts of Spark and of Delta.
+    plain_build: bool = False
 
     @property
     def jars_dir(self) -> Path:
@@ -78,6 +80,7 @@ def from_env(env: Mapping[str, str] = os.environ) -> Config:
         most_unwritten=int(env.get("ONDATRA_MOST_UNWRITTEN") or 5_000_000),
         builds=_number(env, "ONDATRA_BUILDS", min(max(len(os.sched_getaffinity(0)), 2), MOST_BUILDS)),
         api_rate=_number(env, "ONDATRA_API_RATE", 600),
+        plain_build=env.get("ONDATRA_PLAIN_BUILD", "").lower() not in ("", "off", "0", "no", "false"),
         keeps_sync_log=env.get("ONDATRA_SYNC_LOG", "").lower() not in ("off", "0", "no", "false"),
     )
 

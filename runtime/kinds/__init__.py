@@ -12,6 +12,7 @@ from runtime.kinds import append, merge, partition, scd2, table, tracked
 from runtime.kinds.build import Job
 from runtime.kinds.built import BuildOptions, Built
 from runtime.kinds.sieve import find
+from runtime.lake import proof
 from runtime.lake.table import LakeTable
 from runtime.model import Column, Model
 
@@ -46,13 +47,27 @@ def build_model(
 ) -> Built:
     """Brings the table to the source's content. Raises HeldError before it writes when `@max_deletes` says so.
 
-    `columns` are what DuckDB calls the source's; the lake takes its types from the source itself.
+    `columns` are what DuckDB calls the source's; the lake takes its types from the source itself. Where a private part
+    of Spark or Delta fails before the commit, the same build is made the plain way.
     """
     integers = frozenset(c.name for c in columns if c.duckdb_type in WHOLE)
-    job = Job(spark, model, table, source, run_id, options or BuildOptions(), delivered_rows, ordered, integers)
+    asked = (spark, model, table, source, run_id, options or BuildOptions(), delivered_rows, ordered, integers)
+    job = Job(*asked)
+    try:
+        return _built(job)
+    except Exception as error:
+        if not job.may_be_made_again or not proof.is_to_blame(error):
+            raise
+        failed = error
+    built = _built(Job(*asked, quick=False))
+    proof.give_up(spark, failed)  # the plain way did it, so the source was not at fault
+    return built
+
+
+def _built(job: Job) -> Built:
     job.open()
     try:
         unchanged = None if find.goes_ahead(job) else job.unchanged()
-        return unchanged or KINDS[model.kind](job)
+        return unchanged or KINDS[job.model.kind](job)
     finally:
         job.close()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.kinds import keys
 from runtime.kinds.built import BuildOptions, Built, Feed
-from runtime.lake import effort
+from runtime.lake import effort, proof
 from runtime.lake.hashes import HASHING, with_hashes
 from runtime.lake.table import H1, H2, HASH, KEY, PARTITION, ROWID, LakeTable, ddl, quoted
 from runtime.model import Model
@@ -153,6 +153,8 @@ class Job:
     seen: dict[str, Any] | None = None  # the source's digest, if one scan has told it
     filter: dict[str, Any] | None = None  # which filters are of the table as this build leaves it
     feed: Feed | None = None  # what the data commit adds to the change feed, where that is at hand
+    quick: bool = True  # private parts of Spark and Delta may be used where they work
+    wrote: bool = False  # a commit was begun whose end this build may not have seen
 
     def open(self) -> None:
         """Looks at what there is; a table of another kind or key starts anew."""
@@ -171,6 +173,18 @@ class Job:
         effort.change(self.spark, self.usual)
         for frame in self.held:
             frame.unpersist()
+
+    @cached_property
+    def is_quick(self) -> bool:
+        """Whether private parts of Spark and Delta may be used: for little they give nothing."""
+        return self.quick and not self.small and proof.works(self.spark, self.table)
+
+    @property
+    def may_be_made_again(self) -> bool:
+        """Whether a quick build that failed wrote nothing."""
+        if self.wrote or not self.__dict__.get("is_quick"):
+            return False
+        return self.began == (self.table.version(self.spark) if self.table.exists(self.spark) else -1)
 
     def set(self, settings: Mapping[str, str]) -> None:
         """Session settings until the build ends."""
@@ -229,7 +243,7 @@ class Job:
         return self.hashed(self.plain)
 
     def hashed(self, rows: DataFrame) -> DataFrame:
-        return with_hashes(rows, self.names, self.integers)
+        return with_hashes(rows, self.names, self.integers, chained=self.is_quick)
 
     @property
     def extras(self) -> list[tuple[str, str]]:
@@ -443,6 +457,12 @@ class Job:
             yield
         finally:
             self.spark.conf.unset(USER_METADATA)
+
+    @contextmanager
+    def committing(self) -> Iterator[None]:
+        """What is done here may be there afterwards even if it failed."""
+        self.wrote = True
+        yield
 
     def insert(self, rows: DataFrame, *, mode: str = "append") -> None:
         """The data commit of new rows; "overwrite" takes every old one away."""

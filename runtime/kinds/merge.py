@@ -27,9 +27,7 @@ def build(job: Job) -> Built:
         previous = job.prepare()
         if counts.changed:
             job.insert(rows)
-            with filters.room(counts.changed) as room:
-                if room:
-                    filters.make(job, counts.changed)
+            filters.begin(job, counts.changed)
         return job.built(counts, previous)
     found = find.find(job)
     if found is not None:

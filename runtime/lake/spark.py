@@ -8,10 +8,11 @@ import subprocess
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runtime.config import Config, from_env
 from runtime.errors import ConfigError
+from runtime.lake import internals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,16 +95,9 @@ def isolated(config: Config | None = None) -> SparkSession:
     return fresh
 
 
-def activate(spark: SparkSession) -> None:
-    """Makes it the session of this thread: Delta's parts ask the active one for their settings, the run's id among
-    them."""
-    jvm: Any = spark._jvm
-    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
-
-
 def settle(spark: SparkSession, pool: str) -> None:
     """Makes it the session of this thread, and gives the thread its share of the cores."""
-    activate(spark)
+    internals.activate(spark)
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
 
 

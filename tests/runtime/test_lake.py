@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from runtime.lake import table as lake
+from runtime.lake import internals
 from runtime.lake.table import LakeTable, ddl, is_widening
 
 
@@ -55,9 +55,9 @@ def test_a_note_is_kept_beside_the_table(spark: Any, tmp_path: Path) -> None:
 
 def test_a_note_on_another_store_goes_through_the_engine(spark: Any, tmp_path: Path) -> None:
     path = f"{tmp_path}/a/note.json"
-    assert lake._read(spark, path) == ""
-    lake._write(spark, path, '{"ä": 1}')
-    assert lake._read(spark, path) == '{"ä": 1}'
+    assert internals.read_text(spark, path) == ""
+    internals.write_text(spark, path, '{"ä": 1}')
+    assert internals.read_text(spark, path) == '{"ä": 1}'
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from runtime.kinds.build import Job
+from runtime.lake import internals, proof
 from runtime.lake.table import H1, H2
 
 if TYPE_CHECKING:
@@ -50,6 +51,27 @@ def room(rows: int) -> Iterator[bool]:
             _held[0] -= rows if room else 0
 
 
+def begin(job: Job, rows: int) -> None:
+    """The filter of a table that was just made; without one, the next build makes it."""
+    if not job.is_quick:
+        return
+    with room(rows) as there_is, _or_none(job):
+        if there_is:
+            make(job, rows)
+
+
+@contextmanager
+def _or_none(job: Job) -> Iterator[None]:
+    """A filter that cannot be made is none: the rows are committed, or will be."""
+    try:
+        yield
+    except Exception as error:
+        if not proof.is_to_blame(error):
+            raise
+        proof.give_up(job.spark, error)
+        job.filter = None
+
+
 def make(job: Job, rows: int) -> None:
     """A new filter of the newest version, which has so many rows; for the caller there must be room. What filters there
     were are removed.
@@ -73,6 +95,11 @@ def make(job: Job, rows: int) -> None:
 
 def add(job: Job, new: DataFrame, rows: int) -> None:
     """The filters of the build before, with these rows in the second one; none where it is time for new ones."""
+    with _or_none(job):
+        _add(job, new, rows)
+
+
+def _add(job: Job, new: DataFrame, rows: int) -> None:
     known = job.filter or {"files": [], "rows": 0, "added": 0}
     added = known["added"] + rows
     if "hashes" not in known or len(known["hashes"]) >= MOST_ADDED or added * SHARE_ADDED > known["rows"]:
@@ -111,17 +138,11 @@ def of(job: Job, known: DataFrame, number: int) -> SparkColumn:
 
 def passed(job: Job, rows: DataFrame, filters: Sequence[SparkColumn], on: str = H1) -> DataFrame:
     """The rows whose hash `on` no filter may contain."""
-    from pyspark.sql import Column
     from pyspark.sql import functions as F
 
-    jvm: Any = job.spark._jvm
-    tools = jvm.org.apache.spark.sql.classic.ExpressionUtils
     none = F.lit(True)
     for each in filters:
-        contains = jvm.org.apache.spark.sql.catalyst.expressions.BloomFilterMightContain(
-            tools.expression(each._jc), tools.expression(F.col(on)._jc)
-        )
-        none = none & ~Column(tools.column(contains))
+        none = none & ~internals.may_contain(job.spark, each, F.col(on))
     # a column that differs at each look keeps the filters where they are: pushed below the hashes, they would work out
     # parts of them many times over
     kept = rows.withColumn("__look", F.monotonically_increasing_id()).filter(none & (F.col("__look") >= 0))
@@ -140,14 +161,7 @@ def _made(job: Job, known: DataFrame, number: int) -> DataFrame:
             "spark.sql.optimizer.runtime.bloomFilter.maxNumItems": most,
         }
     )
-    # the filter works out the number of its functions from the items it expects
-    built = _internal(
-        job.spark._jvm,
-        "bloom_filter_agg",
-        F.col("h"),
-        F.lit(max(1, int(bits * 0.6931 / FUNCTIONS))).cast("bigint"),
-        F.lit(bits).cast("bigint"),
-    )
+    built = internals.filter_of(job.spark, F.col("h"), max(1, int(bits * 0.6931 / FUNCTIONS)), bits)
     hashes = known.toDF("h").coalesce(job.spark.sparkContext.defaultParallelism)
     return hashes.agg(built.alias("filter"))
 
@@ -170,12 +184,3 @@ def _read(job: Job, name: str) -> SparkColumn:
 
 def _path(job: Job, name: str) -> str:
     return f"{job.table.path}/{FOLDER}/{name}"
-
-
-def _internal(jvm: Any, name: str, *arguments: SparkColumn) -> SparkColumn:
-    """A function of Spark's own that has no name in SQL."""
-    from pyspark.sql import Column
-
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    module = jvm.java.lang.Class.forName("org.apache.spark.sql.Column$", True, loader).getField("MODULE$").get(None)
-    return Column(module.internalFn(name, jvm.PythonUtils.toSeq([a._jc for a in arguments])))

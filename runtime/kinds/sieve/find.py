@@ -13,13 +13,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from runtime.errors import BuildError
 from runtime.kinds.build import Counts, Job, broadcast, digest_of, numbers, row_digests
 from runtime.kinds.sieve import filters
 from runtime.kinds.sieve.aside import aside
-from runtime.kinds.sieve.counted import counted
-from runtime.kinds.sieve.opened import Opened, opened
-from runtime.lake import effort
-from runtime.lake.table import H1, H2, KEY, ROWID
+from runtime.lake import effort, internals
+from runtime.lake.internals import Opened
+from runtime.lake.table import H1, H2, KEY, ROWID, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -70,15 +70,15 @@ def _found(job: Job, *, again: bool = False) -> Found | None:
     from pyspark.sql import functions as F
 
     before = [int(n) for n in job.note["source"]]
-    rows, passed = counted(job, job.source)
-    with aside(job.spark, lambda: opened(job)) as table:
+    rows, passed = internals.counted(job.spark, job.source, F.expr(f"shiftright({H2}, 32)"))
+    with aside(job.spark, lambda: _opened(job)) as table:
         new = job.keep(filters.unknown(job, rows, before[0]))
     source = passed()
     told = _told(job, new, F.count_distinct(KEY).alias("keys"))
     added = numbers(told)
     if added[0] > MOST_CHANGED or told["keys"] < added[0]:  # a row without a key, or two with one
         return None
-    there = table().rows(job)
+    there = table().rows([*map(quoted, job.columns), ROWID])
     old = job.keep(_with_keys(there, new, added[0]))
     replaced, gone, deleted = numbers(_told(job, old)), None, 0
     now = _sum(before, replaced, added)
@@ -100,6 +100,14 @@ def _found(job: Job, *, again: bool = False) -> Found | None:
     return Found(table(), counts, new, old, gone if deleted else None, replaced[0], added[0] - replaced[0])
 
 
+def _opened(job: Job) -> Opened:
+    """Raises BuildError where the newest version is not the one that the build compares with."""
+    found = internals.opened(job.spark, job.table.path)
+    if found.version != job.version:
+        raise BuildError(f"{job.table.path} is at version {found.version}, not {job.version}: another process wrote it")
+    return found
+
+
 def _agrees(job: Job, now: list[int], source: tuple[int, int]) -> bool:
     """Whether the table, as it would be then, has the rows of the source: their number and sum, and the rest of the
     digest where a scan has told it."""
@@ -116,7 +124,8 @@ def _is_worth_it(job: Job) -> bool:
     same = note.get("version") == job.version and note.get("columns") == job.signature
     rows = (note.get("source") or NOTHING)[0]
     few = int(note.get("changed") or 0) * SHARE <= rows
-    return not job.small and same and few and not note.get("invalid") and 0 < rows <= filters.MOST_ROWS
+    fits = same and few and not note.get("invalid") and 0 < rows <= filters.MOST_ROWS
+    return fits and job.is_quick
 
 
 def _told(job: Job, rows: DataFrame, *more: SparkColumn) -> Row:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import Built
+from building import Built, count_as_large
 
 from runtime.kinds import build, merge
 from runtime.kinds.sieve import commit, filters
@@ -43,7 +43,7 @@ class Watched(Built):
 def first(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     """The table that each test begins with."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(effort, "LITTLE", 0)
+        count_as_large(patch)
         made = Watched(spark, tmp_path_factory.mktemp("first"), "merge", "id")
         made.build(*ROWS)
     yield made
@@ -53,10 +53,10 @@ def first(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watc
 def table(first: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Watched:
     """With Spark's settings for a large table in the test that asks for them: with those for little the same takes two
     thirds of the time."""
-    if not request.node.get_closest_marker("large"):
-        little = effort.settings(0)
-        monkeypatch.setattr(effort, "settings", lambda size: little)
-    monkeypatch.setattr(effort, "LITTLE", 0)
+    usual = effort.settings
+    count_as_large(monkeypatch)
+    if request.node.get_closest_marker("large"):
+        monkeypatch.setattr(effort, "settings", usual)
     first.ways = []
     made = first.another(tmp_path)
     for module, name in ((commit, "write"), (merge, "compare")):
