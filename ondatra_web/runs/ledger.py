@@ -282,8 +282,8 @@ class DatabaseLedger:
 
     def held(self, work: SyncWork, error: HeldError) -> None:
         run = Run.objects.get(pk=work.run_id)
-        for name in ("source_count", "unchanged", "invalid", "changed", "deleted"):
-            setattr(run, name, int(getattr(error, name.removesuffix("_count"), 0) or 0))
+        run.source_count, run.unchanged, run.invalid = error.source, error.unchanged, error.invalid
+        run.changed, run.deleted = error.changed, error.deleted
         run.planned = run.not_tried = run.changed + run.deleted
         run.options["would_delete"] = run.deleted
         if error.gone:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runtime.kinds import groups
-from runtime.kinds.build import Counts, Job, broadcast, row_digests
+from runtime.kinds.build import Counts, Job, broadcast
 from runtime.kinds.built import Built
 from runtime.kinds.groups import N
+from runtime.lake.digest import PARTS, row_digests
 from runtime.lake.table import H1, H2, KEY
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def _more(job: Job) -> tuple[Counts, DataFrame]:
         ("bit_xor", f"if({N} % 2 = 1, {H2}, 0)"),
         ("sum", f"shiftright({H2}, 32) * {N}"),
     )
-    watched = {f"d_{part}": f"{how}({what})" for part, (how, what) in zip("nxys", sums, strict=True)}
+    watched = {f"d_{part}": f"{how}({what})" for part, (how, what) in zip(PARTS, sums, strict=True)}
     watched |= {"source": f"sum({N})", "invalid": "max(0)", "more": f"sum(greatest({N} - {BEFORE}, 0))"}
     more, row = groups.observed(job, lines, watched, only=f"{N} > {BEFORE}", columns=[*content, BEFORE])
     counts = Counts.of(row, changed=int(row["more"] or 0))

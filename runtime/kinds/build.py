@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.kinds import keys
 from runtime.kinds.built import BuildOptions, Built, Feed
-from runtime.lake import effort, proof
+from runtime.lake import effort, note, proof
+from runtime.lake.digest import Digest, row_digests
 from runtime.lake.hashes import HASHING, with_hashes
+from runtime.lake.note import KeptFilters, Lost, Note, Shape
 from runtime.lake.table import H1, H2, HASH, KEY, PARTITION, ROWID, LakeTable, ddl, quoted
 from runtime.model import Model
 
@@ -54,9 +56,8 @@ class Counts:
     invalid: int = 0
     changed: int = 0
     deleted: int = 0
-    digest: str = ""  # of the whole source, free of order
+    digest: Digest = Digest()  # of the whole source
     invalid_digest: str = ""
-    told: tuple[int, ...] = ()  # the numbers that the digest is of
 
     @classmethod
     def of(cls, row: Row | Mapping[str, Any], *, changed: int, deleted: int = 0) -> Counts:
@@ -68,44 +69,9 @@ class Counts:
             invalid,
             changed,
             deleted,
-            digest(row, "d"),
-            digest(row, "i") if invalid else "",
-            tuple(numbers(row)),
+            Digest.of(row),
+            Digest.of(row, "i").text if invalid else "",
         )
-
-
-def digest(row: Row | Mapping[str, Any], prefix: str) -> str:
-    return digest_of(numbers(row, prefix))
-
-
-def digest_of(told: Sequence[int]) -> str:
-    return hashlib.sha256(json.dumps(list(told)).encode()).hexdigest()
-
-
-def numbers(row: Row | Mapping[str, Any], prefix: str = "d") -> list[int]:
-    """What a digest is made of: rows, two exclusive ors and a sum."""
-    return [int(row[f"{prefix}_{part}"] or 0) for part in ("n", "x", "y", "s")]
-
-
-def digest_columns(prefix: str, n: str, x: str, y: str, s: str, where: str = "true") -> list[SparkColumn]:
-    """Order-free aggregates: a number, two exclusive ors and a sum (equal pairs cancel out in the former)."""
-    from pyspark.sql import functions as F
-
-    return [
-        F.expr(f"{how}({what}) FILTER (WHERE {where})").alias(f"{prefix}_{part}")
-        for part, how, what in (("n", "sum", n), ("x", "bit_xor", x), ("y", "bit_xor", y), ("s", "sum", s))
-    ]
-
-
-def row_digests() -> list[SparkColumn]:
-    """The digest of plain rows, for kinds without a key."""
-    from pyspark.sql import functions as F
-
-    return [
-        F.count(F.lit(1)).alias("source"),
-        F.lit(0).alias("invalid"),
-        *digest_columns("d", "1", H1, H2, f"shiftright({H2}, 32)"),
-    ]
 
 
 def broadcast(rows: DataFrame, number: int) -> DataFrame:
@@ -150,8 +116,8 @@ class Job:
     small: bool = False  # both sides fit into one task
     usual: dict[str, str] = field(default_factory=dict)
     held: list[DataFrame] = field(default_factory=list)
-    seen: dict[str, Any] | None = None  # the source's digest, if one scan has told it
-    filter: dict[str, Any] | None = None  # which filters are of the table as this build leaves it
+    seen: Digest | None = None  # the source's, if one scan has told it
+    filters: KeptFilters | None = None  # which filters are of the table as this build leaves it
     feed: Feed | None = None  # what the data commit adds to the change feed, where that is at hand
     quick: bool = True  # private parts of Spark and Delta may be used where they work
     wrote: bool = False  # a commit was begun whose end this build may not have seen
@@ -159,7 +125,7 @@ class Job:
     def open(self) -> None:
         """Looks at what there is; a table of another kind or key starts anew."""
         exists = self.table.exists(self.spark)
-        if exists and (self.options.full or self.table.remembered(self.spark).get("shape", self.shape) != self.shape):
+        if exists and (self.options.full or note.read(self.spark, self.table).shape not in (None, self.shape)):
             self.table.remove(self.spark)
             exists = False
         self.version = self.began = self.table.version(self.spark) if exists else -1
@@ -191,9 +157,9 @@ class Job:
         self.usual = {**effort.change(self.spark, settings), **self.usual}
 
     @property
-    def shape(self) -> list[Any]:
+    def shape(self) -> Shape:
         """A table of another kind or key cannot be compared with."""
-        return [HASHING, self.model.kind, list(self.model.key)]
+        return Shape(HASHING, self.model.kind, self.model.key)
 
     # the source
 
@@ -257,8 +223,8 @@ class Job:
         return [*self.names, *(name for name, _ in self.extras)]
 
     @property
-    def signature(self) -> list[list[str]]:
-        return sorted([f.name, f.dataType.simpleString()] for f in self.fields)
+    def signature(self) -> tuple[tuple[str, str], ...]:
+        return tuple(sorted((f.name, f.dataType.simpleString()) for f in self.fields))
 
     # the memory
 
@@ -266,23 +232,18 @@ class Job:
         """Nothing to do if the source is what the newest version was built from: one scan of the source, none of the
         table."""
         known = self.note
-        if (
-            known.get("version") != self.version
-            or known.get("asked") != self.asked
-            or known.get("columns") != self.signature
-        ):
+        asked = known.shape == self.shape and known.on_missing == self.model.on_missing
+        if not asked or known.version != self.version or known.columns != self.signature:
             return None
         row = self.source.agg(*row_digests()).head()
         assert row is not None
-        self.seen = row.asDict()
-        if digest(row, "d") != known["digest"]:
+        self.seen = Digest.of(row)
+        if self.seen.text != known.digest:
             return None
-        source, invalid = int(row["source"]), int(known["invalid"])
-        return self._built(
-            "unchanged",
-            Counts(source, source - invalid, invalid, 0, 0, known["digest"], known["invalid_digest"]),
-            self.version,
+        counts = Counts(
+            self.seen.rows, self.seen.rows - known.invalid, known.invalid, 0, 0, self.seen, known.invalid_digest
         )
+        return self._built("unchanged", counts, self.version)
 
     @cached_property
     def first(self) -> str:
@@ -290,13 +251,8 @@ class Job:
         return hashlib.sha256(repr(sorted(row[0] for row in self.source.select(H1).head(FIRST))).encode()).hexdigest()
 
     @cached_property
-    def note(self) -> dict[str, Any]:
-        return self.table.remembered(self.spark) if self.version >= 0 else {}
-
-    @property
-    def asked(self) -> list[Any]:
-        """What besides the source decides what a build does."""
-        return [*self.shape, self.model.on_missing]
+    def note(self) -> Note:
+        return note.read(self.spark, self.table) if self.version >= 0 else Note()
 
     def built(self, counts: Counts, previous: int) -> Built:
         """The end of a build that wrote, or found an empty source for a new table."""
@@ -306,28 +262,26 @@ class Job:
     def settled(self, counts: Counts) -> Built:
         """The end of a build whose source says nothing new, though it may say it in other types."""
         before = self.version
-        self.filter = self.filter or self.note.get("filter")
+        self.filters = self.filters or self.note.filters
         self.prepare()
         self._remember(counts)
         return self._built("unchanged", counts, before)
 
     def _remember(self, counts: Counts) -> None:
-        self.table.remember(
-            self.spark,
-            {
-                "version": self.version,
-                "shape": self.shape,
-                "asked": self.asked,
-                "columns": self.signature,
-                "digest": counts.digest,
-                "invalid": counts.invalid,
-                "invalid_digest": counts.invalid_digest,
-                "source": counts.told,
-                "filter": self.filter,
-                **({"first": self.first} if self.filter else {}),
-                "changed": 0 if self.fresh else counts.changed + counts.deleted,
-            },
+        fresh = Note(
+            version=self.version,
+            shape=self.shape,
+            on_missing=self.model.on_missing,
+            columns=self.signature,
+            digest=counts.digest.text,
+            invalid=counts.invalid,
+            invalid_digest=counts.invalid_digest,
+            source=counts.digest,
+            filters=self.filters,
+            first=self.first if self.filters else "",
+            changed=0 if self.fresh else counts.changed + counts.deleted,
         )
+        note.write(self.spark, self.table, fresh)
 
     def _built(self, action: str, counts: Counts, previous: int) -> Built:
         invalid = keys.invalid_rows(self, previous) if counts.invalid else None
@@ -364,7 +318,7 @@ class Job:
         """The condition under which two key texts mean the same key: in a list, 1 and "1" do."""
         from pyspark.sql import functions as F
 
-        was = {str(name): str(kind) for name, kind in self.note.get("columns", ())}
+        was = dict(self.note.columns)
         is_now = {f.name: f.dataType.simpleString() for f in self.fields}
         if len(self.model.key) == 1 or all(was.get(n) == is_now[n] for n in self.model.key):
             return F.col(left) == F.col(right)
@@ -400,11 +354,7 @@ class Job:
         A column of a new type has no values at first. Rows that keep their content get them back, which is no change;
         those in `changes` do not: the old image of a row has None there. With `all_new` no row is kept.
         """
-        if (
-            self.version >= 0
-            and self.note.get("version") == self.version
-            and self.note.get("columns") == self.signature
-        ):
+        if self.version >= 0 and (self.note.version, self.note.columns) == (self.version, self.signature):
             return self.version
         with self.told():
             if self.version < 0:
@@ -418,14 +368,15 @@ class Job:
         """A build that dies between the two steps leaves a note, so that the next one gives the values back."""
         want = {f.name: f.dataType for f in self.fields}
         found = self.table.differences(self.spark, want, [name for name, _ in self.extras])
-        lost = self.note.get("lost", {})
+        lost = self.note.lost
         if found.replaced:
-            lost = {"version": self.began, **lost, "columns": sorted({*found.replaced, *lost.get("columns", ())})}
-            self.table.remember(self.spark, {"shape": self.shape, "lost": lost})
+            before = lost or Lost(self.began, ())
+            lost = Lost(before.version, tuple(sorted({*found.replaced, *before.columns})))
+            note.write(self.spark, self.table, Note(shape=self.shape, lost=lost))
         if found:
             self.table.alter(self.spark, want, found)
         if lost and keep:
-            self._refill(lost["version"], lost["columns"], changes)
+            self._refill(lost.version, lost.columns, changes)
 
     def _refill(self, version: int, lost: Sequence[str], changes: DataFrame | None) -> None:
         from pyspark.sql import functions as F

@@ -25,21 +25,16 @@ def check(job: Job, counts: Counts) -> None:
     told = f"{said.number} % of {job.delivered_rows} rows delivered before" if said.percent else str(said.number)
     if job.options.confirmed_deletes is not None:
         told = f"{job.options.confirmed_deletes} that were confirmed"
-    error = HeldError(
+    raise HeldError(
         f"{counts.deleted} deletes are more than @max_deletes allows ({told}): nothing was written; confirm the run "
-        f"to send them"
+        f"to send them",
+        source=counts.source,
+        unchanged=counts.unchanged,
+        invalid=counts.invalid,
+        changed=counts.changed,
+        deleted=counts.deleted,
+        limit=limit,
     )
-    for name, value in (
-        ("deletes", counts.deleted),
-        ("limit", limit),
-        ("source", counts.source),
-        ("unchanged", counts.unchanged),
-        ("invalid", counts.invalid),
-        ("changed", counts.changed),
-        ("deleted", counts.deleted),
-    ):
-        setattr(error, name, value)
-    raise error
 
 
 def _limit(job: Job, deletes: int, source: int) -> int | None:

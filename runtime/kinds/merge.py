@@ -37,7 +37,7 @@ def build(job: Job) -> Built:
     if not counts.changed and not counts.deleted:
         return job.settled(counts)
     max_deletes.check(job, counts)
-    job.filter = None  # what follows is in none
+    job.filters = None  # what follows is in none
     previous = job.prepare(changes)
     if updated or counts.deleted:
         _merge(job, changes, counts, int(row["do_i"] or 0))
@@ -49,7 +49,7 @@ def build(job: Job) -> Built:
 def compare(job: Job, where: str | None = None, **watched: str) -> tuple[DataFrame, Counts, dict[str, Any]]:
     """The keys with something to do (`__do`: I, U or D), the counts, and the aggregates they come from with those
     `watched` besides."""
-    if not job.small and not job.note.get("invalid"):
+    if not job.small and not job.note.invalid:
         found = _by_row(job, where, watched)
         if found is not None:
             return found

@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runtime.kinds import groups
-from runtime.kinds.build import Counts, Job, broadcast, row_digests
+from runtime.kinds.build import Counts, Job, broadcast
 from runtime.kinds.built import Built
 from runtime.kinds.groups import N, S, X, Y
+from runtime.lake.digest import row_digests
 from runtime.lake.table import H1, H2, PARTITION, ROWID
 
 if TYPE_CHECKING:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from runtime.kinds import max_deletes
-from runtime.kinds.build import Counts, Job, digest, row_digests
+from runtime.kinds.build import Counts, Job
 from runtime.kinds.built import Built
+from runtime.lake.digest import Digest, row_digests
 from runtime.lake.table import H1, H2
 
 
@@ -19,7 +20,7 @@ def build(job: Job) -> Built:
         return job.built(counts, previous)
     old = job.target(H1, H2).agg(*row_digests()).head()
     assert old is not None
-    if digest(old, "d") == counts.digest:
+    if Digest.of(old) == counts.digest:
         return job.settled(Counts(counts.source, counts.source, digest=counts.digest))
     counts = Counts(counts.source, 0, 0, counts.source, _deletes(job, int(old["source"]), counts.source), counts.digest)
     max_deletes.check(job, counts)

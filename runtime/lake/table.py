@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from runtime.lake import internals
@@ -193,37 +192,6 @@ class LakeTable:
                 f"ALTER TABLE {self.sql} ADD COLUMNS "
                 f"({', '.join(f'{quoted(n)} {ddl(wanted[n])}' for n in found.new + found.replaced)})"
             )
-
-    # what the last build knew
-
-    def remembered(self, spark: SparkSession) -> dict[str, Any]:
-        """What the last build noted; empty if it noted nothing."""
-        try:
-            found = json.loads(
-                Path(self._note).read_text(encoding="utf-8")
-                if self.is_local
-                else internals.read_text(spark, self._note)
-            )
-        except (OSError, ValueError):
-            return {}
-        return found if isinstance(found, dict) else {}
-
-    def remember(self, spark: SparkSession, note: Mapping[str, Any]) -> None:
-        """Replaces the note as a whole."""
-        text = json.dumps(note)
-        if not self.is_local:
-            internals.write_text(spark, self._note, text)
-            return
-        place = Path(self._note)
-        place.parent.mkdir(exist_ok=True)
-        fresh = place.with_suffix(".new")
-        fresh.write_text(text, encoding="utf-8")
-        fresh.replace(place)
-
-    @property
-    def _note(self) -> str:
-        """Delta leaves folders alone whose name begins with an underscore."""
-        return f"{self.path}/_ondatra/source.json"
 
 
 def is_widening(old: str, new: str) -> bool:

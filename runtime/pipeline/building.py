@@ -198,11 +198,9 @@ class Building:
 def held_without_history(result: Result, error: HistoryGone) -> HeldError:
     """What changed since the mark cannot be known; the table stays built and the mark where it is until a person
     decides."""
-    held, built = HeldError(str(error)), result.built
-    held.gone = True
-    held.source, held.invalid = (built.source, built.invalid_rows) if built else (result.rows, 0)
-    held.changed = held.source - held.invalid
-    return held
+    built = result.built
+    source, invalid = (built.source, built.invalid_rows) if built else (result.rows, 0)
+    return HeldError(str(error), source=source, invalid=invalid, changed=source - invalid, gone=True)
 
 
 def stored(frame: DataFrame, columns: tuple[Column, ...]) -> DataFrame:

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from runtime.kinds.build import Job
 from runtime.lake import internals, proof
+from runtime.lake.note import KeptFilters
 from runtime.lake.table import H1, H2
 
 if TYPE_CHECKING:
@@ -69,7 +71,7 @@ def _or_none(job: Job) -> Iterator[None]:
         if not proof.is_to_blame(error):
             raise
         proof.give_up(job.spark, error)
-        job.filter = None
+        job.filters = None
 
 
 def make(job: Job, rows: int) -> None:
@@ -78,19 +80,13 @@ def make(job: Job, rows: int) -> None:
 
     It is of the other hash than the one before: what slipped through that one will not slip through this one.
     """
-    on = H2 if job.filter and job.filter.get("on", H1) == H1 else H1
-    job.filter = None
+    on = H2 if job.filters and job.filters.on == H1 else H1
+    job.filters = None
     if job.small or not 0 < rows <= MOST_ROWS:
         return
     job.table.sweep(job.spark, FOLDER, NAME)
     nothing = job.spark.range(1).selectExpr(f"0L AS {on}")
-    job.filter = {
-        "files": [_written(job, job.target(on), rows), _written(job, nothing, 1)],
-        "on": on,
-        "hashes": [],
-        "rows": rows,
-        "added": 0,
-    }
+    job.filters = KeptFilters(_written(job, job.target(on), rows), _written(job, nothing, 1), on, (), rows)
 
 
 def add(job: Job, new: DataFrame, rows: int) -> None:
@@ -100,35 +96,33 @@ def add(job: Job, new: DataFrame, rows: int) -> None:
 
 
 def _add(job: Job, new: DataFrame, rows: int) -> None:
-    known = job.filter or {"files": [], "rows": 0, "added": 0}
-    added = known["added"] + rows
-    if "hashes" not in known or len(known["hashes"]) >= MOST_ADDED or added * SHARE_ADDED > known["rows"]:
-        job.filter = None
+    known = job.filters
+    if known is None or len(known.hashes) >= MOST_ADDED or (known.added + rows) * SHARE_ADDED > known.rows:
+        job.filters = None
     elif rows:
-        name, on = _named(), known["on"]
-        new.select(on).coalesce(1).write.parquet(_path(job, name))
-        hashes = [*known["hashes"], name]
-        every = job.spark.read.schema(f"{on} BIGINT").parquet(*[_path(job, each) for each in hashes])
-        whole, before = known["files"]
-        job.filter = {**known, "files": [whole, _written(job, every, added)], "hashes": hashes, "added": added}
-        job.table.sweep(job.spark, FOLDER, before)  # whoever dies before it is noted costs a scan
+        name, added = _named(), known.added + rows
+        new.select(known.on).coalesce(1).write.parquet(_path(job, name))
+        hashes = (*known.hashes, name)
+        every = job.spark.read.schema(f"{known.on} BIGINT").parquet(*[_path(job, each) for each in hashes])
+        job.filters = replace(known, changed=_written(job, every, added), hashes=hashes, added=added)
+        job.table.sweep(job.spark, FOLDER, known.changed)  # whoever dies before it is noted costs a scan
 
 
 def unknown(job: Job, rows: DataFrame, number: int) -> DataFrame:
     """The rows whose hash the table, which has so many, certainly does not have."""
     from pyspark.errors import AnalysisException
 
-    if job.filter is not None:
+    if job.filters is not None:
         try:
-            return _without_known(job, rows, job.filter)
+            return _without_known(job, rows, job.filters)
         except AnalysisException:  # a file is gone
             pass
     make(job, number)
-    return _without_known(job, rows, job.filter) if job.filter else rows
+    return _without_known(job, rows, job.filters) if job.filters else rows
 
 
-def _without_known(job: Job, rows: DataFrame, known: Mapping[str, Any]) -> DataFrame:
-    return passed(job, rows, [_read(job, name) for name in known["files"]], known.get("on", H1))
+def _without_known(job: Job, rows: DataFrame, known: KeptFilters) -> DataFrame:
+    return passed(job, rows, [_read(job, name) for name in (known.whole, known.changed)], known.on)
 
 
 def of(job: Job, known: DataFrame, number: int) -> SparkColumn:

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runtime.errors import BuildError
-from runtime.kinds.build import Counts, Job, broadcast, digest_of, numbers, row_digests
+from runtime.kinds.build import Counts, Job, broadcast
 from runtime.kinds.sieve import filters
 from runtime.kinds.sieve.aside import aside
 from runtime.lake import effort, internals
+from runtime.lake.digest import Digest, row_digests
 from runtime.lake.internals import Opened
 from runtime.lake.table import H1, H2, KEY, ROWID, quoted
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 MOST_CHANGED = 500_000
 #: One row in so many may have changed last time.
 SHARE = 8
-NOTHING = [0, 0, 0, 0]
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,7 @@ class Found:
 def goes_ahead(job: Job) -> bool:
     """Whether a scan only to learn that the source differs is left out, because its first rows differ already."""
     return (
-        job.model.kind == "merge"
-        and bool(job.note.get("filter"))
-        and _is_worth_it(job)
-        and job.first != job.note.get("first")
+        job.model.kind == "merge" and job.note.filters is not None and _is_worth_it(job) and job.first != job.note.first
     )
 
 
@@ -59,8 +56,8 @@ def find(job: Job) -> Found | None:
     """None where a join finds it better, or must."""
     if not _is_worth_it(job):
         return None
-    with filters.room(max(int(job.note["source"][0]), numbers(job.seen)[0] if job.seen else 0)) as room:
-        job.filter = job.note.get("filter")
+    with filters.room(max(_before(job).rows, job.seen.rows if job.seen else 0)) as room:
+        job.filters = job.note.filters
         return _found(job) if room else None
 
 
@@ -69,35 +66,38 @@ def _found(job: Job, *, again: bool = False) -> Found | None:
     second."""
     from pyspark.sql import functions as F
 
-    before = [int(n) for n in job.note["source"]]
+    before = _before(job)
     rows, passed = internals.counted(job.spark, job.source, F.expr(f"shiftright({H2}, 32)"))
     with aside(job.spark, lambda: _opened(job)) as table:
-        new = job.keep(filters.unknown(job, rows, before[0]))
+        new = job.keep(filters.unknown(job, rows, before.rows))
     source = passed()
     told = _told(job, new, F.count_distinct(KEY).alias("keys"))
-    added = numbers(told)
-    if added[0] > MOST_CHANGED or told["keys"] < added[0]:  # a row without a key, or two with one
+    added = Digest.of(told)
+    if added.rows > MOST_CHANGED or told["keys"] < added.rows:  # a row without a key, or two with one
         return None
     there = table().rows([*map(quoted, job.columns), ROWID])
-    old = job.keep(_with_keys(there, new, added[0]))
-    replaced, gone, deleted = numbers(_told(job, old)), None, 0
-    now = _sum(before, replaced, added)
+    old = job.keep(_with_keys(there, new, added.rows))
+    replaced, gone, deleted = Digest.of(_told(job, old)), None, 0
+    now = before - replaced + added
     if not _agrees(job, now, source):
         # rows that became again what they once were are in the filter, and one in millions looks as if it were
-        stale = not again and bool(job.filter and job.filter["added"])
-        if stale and now[0] == source[0]:
+        stale = not again and bool(job.filters and job.filters.added)
+        if stale and now.rows == source[0]:
             return _found_anew(job)
         gone = job.keep(_gone(job, there, old, source[0]))
-        lost, whole = (
-            numbers(_told(job, gone)),
-            numbers(_told(job, job.target(H1, H2))),
-        )  # rows that went before this and were kept are gone, too
-        now = _sum(_sum(whole, replaced, added), lost, NOTHING)
+        lost, whole = Digest.of(_told(job, gone)), Digest.of(_told(job, job.target(H1, H2)))
+        # rows that went before this and were kept are gone, too
+        now = whole - replaced + added - lost
         if not _agrees(job, now, source):
             return None if again else _found_anew(job)
-        deleted = lost[0] if job.model.on_missing == "delete" else 0
-    counts = Counts(now[0], now[0] - added[0], 0, added[0], deleted, digest_of(now), "", tuple(now))
-    return Found(table(), counts, new, old, gone if deleted else None, replaced[0], added[0] - replaced[0])
+        deleted = lost.rows if job.model.on_missing == "delete" else 0
+    counts = Counts(now.rows, now.rows - added.rows, 0, added.rows, deleted, now)
+    return Found(table(), counts, new, old, gone if deleted else None, replaced.rows, added.rows - replaced.rows)
+
+
+def _before(job: Job) -> Digest:
+    """The rows that the table was built from."""
+    return job.note.source or Digest()
 
 
 def _opened(job: Job) -> Opened:
@@ -108,23 +108,23 @@ def _opened(job: Job) -> Opened:
     return found
 
 
-def _agrees(job: Job, now: list[int], source: tuple[int, int]) -> bool:
+def _agrees(job: Job, now: Digest, source: tuple[int, int]) -> bool:
     """Whether the table, as it would be then, has the rows of the source: their number and sum, and the rest of the
     digest where a scan has told it."""
-    return (now[0], now[3]) == source and (job.seen is None or now == numbers(job.seen))
+    return (now.rows, now.sum) == source and job.seen in (None, now)
 
 
 def _found_anew(job: Job) -> Found | None:
-    filters.make(job, int(job.note["source"][0]))
+    filters.make(job, _before(job).rows)
     return _found(job, again=True)
 
 
 def _is_worth_it(job: Job) -> bool:
     note = job.note
-    same = note.get("version") == job.version and note.get("columns") == job.signature
-    rows = (note.get("source") or NOTHING)[0]
-    few = int(note.get("changed") or 0) * SHARE <= rows
-    fits = same and few and not note.get("invalid") and 0 < rows <= filters.MOST_ROWS
+    same = (note.version, note.columns) == (job.version, job.signature)
+    rows = _before(job).rows
+    few = note.changed * SHARE <= rows
+    fits = same and few and not note.invalid and 0 < rows <= filters.MOST_ROWS
     return fits and job.is_quick
 
 
@@ -137,16 +137,6 @@ def _told(job: Job, rows: DataFrame, *more: SparkColumn) -> Row:
         effort.change(job.spark, before)
     assert row is not None
     return row
-
-
-def _sum(rows: list[int], less: list[int], more: list[int]) -> list[int]:
-    """The digest of rows less some and plus others."""
-    return [
-        rows[0] - less[0] + more[0],
-        rows[1] ^ less[1] ^ more[1],
-        rows[2] ^ less[2] ^ more[2],
-        rows[3] - less[3] + more[3],
-    ]
 
 
 def _with_keys(rows: DataFrame, wanted: DataFrame, number: int) -> DataFrame:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from building import Built, count_as_large
 
 from runtime.kinds import build, merge
 from runtime.kinds.sieve import commit, filters
-from runtime.lake import effort
+from runtime.lake import effort, note
 from runtime.lake.table import H1
 from runtime.staging.stage import StageRequest, read_chunk, stage
 
@@ -266,8 +267,8 @@ def test_a_clone_is_built_without_touching_the_table_that_it_is_of(table: Watche
     clone = table.another(tmp_path / "clone")
     shutil.rmtree(Path(clone.table.path) / "_delta_log")
     clone.table.clone_from(table.spark, table.table)
-    note = clone.table.remembered(table.spark)
-    clone.table.remember(table.spark, {**note, "version": clone.table.version(table.spark)})
+    known = note.read(table.spark, clone.table)
+    note.write(table.spark, clone.table, replace(known, version=clone.table.version(table.spark)))
     assert clone.way((0, "a"), *ROWS[1:]) == "write"
     assert clone.changes() == [("update_postimage", 0, "a"), ("update_preimage", 0, "n0")]
     assert table.rows() == sorted(ROWS, key=repr)
