@@ -20,7 +20,8 @@ from runtime.model import Mask
 from runtime.records import exports, query
 from runtime.records.history import HistoryIndex
 from runtime.records.query import FileRef, Filter, Page
-from runtime.store.base import FolderStore, Store
+from runtime.store.base import Store
+from runtime.store.folder import FolderStore
 from runtime.tracking import requests
 
 

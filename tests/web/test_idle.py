@@ -17,7 +17,7 @@ from ondatra_web.models import ModelState, Run, Sync, Workspace
 from ondatra_web.runs import execution
 from runtime.pipeline import fingerprint
 from runtime.pipeline import line as pipeline
-from runtime.store.base import open_store
+from runtime.store.opening import open_store
 from tests.web.filled import workspace
 
 pytestmark = pytest.mark.django_db
