@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from runtime.kinds import append, merge, partition, scd2, table, tracked
-from runtime.kinds.build import Job
+from runtime.kinds.build import Asked, Build
 from runtime.kinds.built import BuildOptions, Built
 from runtime.kinds.sieve import find
 from runtime.lake import proof
@@ -24,12 +24,12 @@ __all__ = ["BuildOptions", "Built", "build_model"]
 #: DuckDB's whole numbers that only a decimal of the lake can hold.
 WHOLE = ("HUGEINT", "UHUGEINT", "UBIGINT", "BIGNUM")
 KINDS = {
-    "table": table.build,
-    "append": append.build,
-    "merge": merge.build,
-    "tracked": tracked.build,
-    "scd2": scd2.build,
-    "partition": partition.build,
+    "table": table.make,
+    "append": append.make,
+    "merge": merge.make,
+    "tracked": tracked.make,
+    "scd2": scd2.make,
+    "partition": partition.make,
 }
 
 
@@ -51,23 +51,22 @@ def build_model(
     of Spark or Delta fails before the commit, the same build is made the plain way.
     """
     integers = frozenset(c.name for c in columns if c.duckdb_type in WHOLE)
-    asked = (spark, model, table, source, run_id, options or BuildOptions(), delivered_rows, ordered, integers)
-    job = Job(*asked)
+    asked = Asked(spark, model, table, source, run_id, options or BuildOptions(), delivered_rows, ordered, integers)
+    build = Build(asked)
     try:
-        return _built(job)
+        return _made(build)
     except Exception as error:
-        if not job.may_be_made_again or not proof.is_to_blame(error):
+        if not build.may_be_made_again or not proof.is_to_blame(error):
             raise
         failed = error
-    built = _built(Job(*asked, quick=False))
+    made = _made(Build(asked, quick=False))
     proof.give_up(spark, failed)  # the plain way did it, so the source was not at fault
-    return built
+    return made
 
 
-def _built(job: Job) -> Built:
-    job.open()
+def _made(build: Build) -> Built:
     try:
-        unchanged = None if find.goes_ahead(job) else job.unchanged()
-        return unchanged or KINDS[job.model.kind](job)
+        unchanged = None if find.goes_ahead(build) else build.unchanged()
+        return unchanged or KINDS[build.model.kind](build)
     finally:
-        job.close()
+        build.close()

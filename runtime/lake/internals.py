@@ -112,14 +112,16 @@ def chained_hash(spark: SparkSession, begin: Sequence[int | str], texts: Sequenc
     values, the same for all rows, is made once."""
     from pyspark.sql import functions as F
 
-    expressions, tools = _catalyst(spark), _tools(spark)
+    values = _list(spark, [_tools(spark).expression(F.expr(text)._jc) for text in texts])
+    return _column(spark, _catalyst(spark).XxHash64(values, begun_hash(spark, begin)))
 
-    def hashed(values: Sequence[Any], seed: int) -> Any:
-        return expressions.XxHash64(_list(spark, values), seed)
 
+def begun_hash(spark: SparkSession, begin: Sequence[int | str]) -> int:
+    """xxhash64(*begin)."""
+    expressions = _catalyst(spark)
     literal = _single(expressions, "Literal")
-    begun = hashed([literal.apply(value) for value in begin], SEED).eval(None)
-    return _column(spark, hashed([tools.expression(F.expr(text)._jc) for text in texts], begun))
+    values = _list(spark, [literal.apply(value) for value in begin])
+    return int(expressions.XxHash64(values, SEED).eval(None))
 
 
 def filter_of(spark: SparkSession, value: Column, items: int, bits: int) -> Column:

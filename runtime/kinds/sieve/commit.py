@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from runtime.kinds.build import Job
+from runtime.kinds.build import Build
 from runtime.kinds.built import Feed
 from runtime.kinds.sieve.aside import aside
-from runtime.kinds.sieve.find import Found
+from runtime.kinds.sieve.found import Found
 from runtime.lake import internals
 from runtime.lake.table import KEY, ROWID, quoted
 
@@ -25,13 +25,12 @@ CHANGE = "_change_type"
 A_FILE = 25_000
 
 
-def write(job: Job, found: Found) -> None:
-    """Makes the commit; `job.version` is its version then, and `job.feed` what it tells the change feed."""
-    internals.activate(job.spark)
+def write(build: Build, found: Found) -> None:
+    """Makes the commit; `build.version` is its version then, and `build.feed` what it tells the change feed."""
+    internals.activate(build.spark)
     opened = found.opened
-    old = found.old if found.gone is None else found.old.unionByName(found.gone)
-    with aside(job.spark, lambda: opened.without(old)) as removed:
-        rows, told = _rows(job, found, opened.highest(ROWID))
+    with aside(build.spark, lambda: opened.without(found.removed)) as removed:
+        rows, told = _rows(build, found, opened.highest(ROWID))
     gone = removed()
     counts = {
         "update_preimage": found.updated,
@@ -39,19 +38,19 @@ def write(job: Job, found: Found) -> None:
         "insert": found.inserted,
         "delete": found.counts.deleted,
     }
-    with job.told():
-        added = opened.written(_laid(job, rows.unionByName(told), found), ROWID if found.inserted else None)
-        with job.committing():
-            opened.commit(gone, added)
-    job.version = job.table.version(job.spark)
-    job.feed = Feed(told, {kind: n for kind, n in counts.items() if n})
+    with build.writer.told():
+        added = opened.written(_laid(build, rows.unionByName(told), found), ROWID if found.inserted else None)
+        build.writer.is_committing = True
+        opened.commit(gone, added)
+    build.writer.look()
+    build.feed = Feed(told, {kind: n for kind, n in counts.items() if n})
 
 
-def _rows(job: Job, found: Found, highest: int) -> tuple[DataFrame, DataFrame]:
+def _rows(build: Build, found: Found, highest: int) -> tuple[DataFrame, DataFrame]:
     """The table's new rows, and the feed's: old images, new ones, inserted and deleted rows."""
     from pyspark.sql import functions as F
 
-    columns = [*map(quoted, job.columns), ROWID]
+    columns = [*map(quoted, build.source.columns), ROWID]
     known = found.old.select(F.col(KEY).alias("__key"), F.col(ROWID))
     new = found.new.join(F.broadcast(known), F.col(KEY) == F.col("__key"), "left").drop("__key")
     changed = new.filter(F.col(ROWID).isNotNull()).select(*columns, F.lit("update_postimage").alias(CHANGE))
@@ -61,13 +60,13 @@ def _rows(job: Job, found: Found, highest: int) -> tuple[DataFrame, DataFrame]:
         .coalesce(1)
         .withColumn(ROWID, F.monotonically_increasing_id() + F.lit(highest + 1))
     )
-    kept = job.keep(changed.unionByName(fresh.select(*columns, F.lit("insert").alias(CHANGE))))
+    kept = build.keep(changed.unionByName(fresh.select(*columns, F.lit("insert").alias(CHANGE))))
     told = kept.unionByName(found.old.select(*columns, F.lit("update_preimage").alias(CHANGE)))
     if found.gone is not None:
         told = told.unionByName(found.gone.select(*columns, F.lit("delete").alias(CHANGE)))
     return kept.withColumn(CHANGE, F.lit(None).cast("string")), told
 
 
-def _laid(job: Job, rows: DataFrame, found: Found) -> DataFrame:
+def _laid(build: Build, rows: DataFrame, found: Found) -> DataFrame:
     files = (found.counts.changed + found.counts.deleted) // A_FILE
-    return rows.coalesce(max(1, min(files, job.spark.sparkContext.defaultParallelism)))
+    return rows.coalesce(max(1, min(files, build.spark.sparkContext.defaultParallelism)))

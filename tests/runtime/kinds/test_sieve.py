@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from building import Built, count_as_large
 
-from runtime.kinds import build, merge
+from runtime.kinds import merge, source
+from runtime.kinds.build import Build
 from runtime.kinds.sieve import commit, filters
 from runtime.lake import effort, note
 from runtime.lake.table import H1
@@ -187,11 +188,11 @@ def test_a_change_that_slips_through_one_filter_does_not_slip_through_the_next(
 ) -> None:
     made: list[int] = []
     make, passed = filters.make, filters.passed
-    monkeypatch.setattr(filters, "make", lambda job, rows: (made.append(rows), make(job, rows))[1])
+    monkeypatch.setattr(filters, "make", lambda build, rows: (made.append(rows), make(build, rows))[1])
     monkeypatch.setattr(
         filters,
         "passed",
-        lambda job, rows, known, on=H1: passed(job, rows, known, on).filter("id <> 9" if on == H1 else "true"),
+        lambda build, rows, known, on=H1: passed(build, rows, known, on).filter("id <> 9" if on == H1 else "true"),
     )
     changed = [(i, f"x{i}") if i % 9 == 0 else (i, n) for i, n in ROWS]
     assert table.way(*changed) == "write" and made == [40]
@@ -203,10 +204,10 @@ def test_a_change_that_slips_through_one_filter_does_not_slip_through_the_next(
 def test_a_source_whose_first_rows_are_the_same_is_looked_through_before_anything_else(
     table: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build, "FIRST", 5)
+    monkeypatch.setattr(source, "FIRST", 5)
     looked: list[str] = []
-    unchanged = build.Job.unchanged
-    monkeypatch.setattr(build.Job, "unchanged", lambda job: (looked.append("digest"), unchanged(job))[1])
+    unchanged = Build.unchanged
+    monkeypatch.setattr(Build, "unchanged", lambda made: (looked.append("digest"), unchanged(made))[1])
     assert table.way((0, "a"), *ROWS[1:]) == "write" and looked == []
     assert table.way((0, "a"), *ROWS[1:]) == "" and looked == ["digest"]
     assert table.way((0, "a"), *ROWS[1:-1], (39, "z")) == "write" and looked == ["digest"] * 2  # it differs, but later
@@ -221,7 +222,7 @@ def test_the_filter_is_kept_and_made_anew_for_rows_that_become_what_they_were(
 ) -> None:
     made: list[int] = []
     usual = filters.make
-    monkeypatch.setattr(filters, "make", lambda job, rows: (made.append(rows), usual(job, rows))[1])
+    monkeypatch.setattr(filters, "make", lambda build, rows: (made.append(rows), usual(build, rows))[1])
     assert table.way((0, "a"), *ROWS[1:]) == table.way((0, "a"), (1, "b"), *ROWS[2:]) == "write" and made == []
     assert table.way(*ROWS[:1], (1, "b"), *ROWS[2:]) == "write" and made == [40]
     assert table.changes() == [("update_postimage", 0, "n0"), ("update_preimage", 0, "a")]
