@@ -31,7 +31,7 @@ def make(build: Build) -> Built:
         return build.settled(counts)
     previous = build.writer.prepare()
     if counts.changed:
-        build.writer.insert(_in_order(build, rows))
+        build.writer.insert(_in_order(build, rows), counts.changed)
     return build.built(counts, previous)
 
 

@@ -196,4 +196,5 @@ class Build:
 
         types = {**{name: ddl(kind) for name, kind in self.source.types.items()}, **dict(self.source.extras)}
         missing = [f"CAST(NULL AS {types[n]}) AS {quoted(n)}" for n in self.source.columns if n not in found.columns]
-        return self.keep(self.writer.laid(found.selectExpr("*", *missing)))
+        whole = found.selectExpr("*", *missing)
+        return self.keep(whole.coalesce(1) if self.small else whole)

@@ -28,7 +28,7 @@ def make(build: Build) -> Built:
         counts, rows = groups.check_source(build, KEY, INVALID)
         previous = build.writer.prepare()
         if counts.changed:
-            build.writer.insert(rows)
+            build.writer.insert(rows, counts.changed)
             filters.begin(build, counts.changed)
         return build.built(counts, previous)
     found = find.find(build)
@@ -44,7 +44,7 @@ def make(build: Build) -> Built:
     if updated or counts.deleted:
         _merge(build, changes, counts, int(row["do_i"] or 0))
     else:
-        build.writer.insert(build.chosen(changes, counts.changed, KEY))
+        build.writer.insert(build.chosen(changes, counts.changed, KEY), counts.changed)
     return build.built(counts, previous)
 
 
@@ -131,7 +131,7 @@ def _commit(build: Build, found: Found) -> Built:
         if found.updated or found.counts.deleted:
             commit.write(build, found)
         else:
-            build.writer.insert(found.new)
+            build.writer.insert(found.new, found.counts.changed, computed=True)
     return build.built(found.counts, previous)
 
 

@@ -27,7 +27,7 @@ def make(build: Build) -> Built:
         counts = Counts.of(row, changed=int(row["source"]))
         previous = build.writer.prepare()
         if counts.changed:
-            build.writer.insert(build.source.rows)
+            build.writer.insert(build.source.rows, counts.changed)
         return build.built(counts, previous)
     changes, counts, old_rows = _compare(build)
     if not counts.changed:
@@ -42,7 +42,7 @@ def make(build: Build) -> Built:
         )
         build.writer.merge(build.both(rows, old), counts.changed + old_rows, None)
     else:
-        build.writer.insert(rows)
+        build.writer.insert(rows, counts.changed)
     return build.built(counts, previous)
 
 

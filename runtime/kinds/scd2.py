@@ -18,7 +18,7 @@ def make(build: Build) -> Built:
         counts, rows = groups.check_source(build, KEY, merge.INVALID)
         previous = build.writer.prepare()
         if counts.changed:
-            build.writer.insert(_opened(rows, previous + 1))
+            build.writer.insert(_opened(rows, previous + 1), counts.changed)
         return build.built(counts, previous)
     changes, counts, row = merge.compare(build, "is_current", newest="max(valid_from_snapshot)")
     if not counts.changed:
@@ -33,7 +33,7 @@ def make(build: Build) -> Built:
             build.both(rows, old), 2 * counts.changed, {"valid_to_snapshot": f"{snapshot}", "is_current": "false"}
         )
     else:
-        build.writer.insert(rows)
+        build.writer.insert(rows, counts.changed)
     return build.built(counts, previous)
 
 

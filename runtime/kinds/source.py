@@ -45,6 +45,11 @@ class Source:
         self.model, self.given, self.integers, self.chained = model, given, integers, chained
         self._held: list[DataFrame] = []
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether the rows are computed once, so that they can be laid together without computing them in one task."""
+        return bool(self._held)
+
     def release(self) -> None:
         """Nothing that was computed on the way stays behind."""
         for frame in self._held:

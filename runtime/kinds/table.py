@@ -17,7 +17,7 @@ def make(build: Build) -> Built:
     if build.fresh:
         previous = build.writer.prepare()
         if counts.source:
-            build.writer.insert(build.source.rows)
+            build.writer.insert(build.source.rows, counts.source)
         return build.built(counts, previous)
     old = build.target(H1, H2).agg(*row_digests()).head()
     assert old is not None
@@ -28,7 +28,7 @@ def make(build: Build) -> Built:
     )
     max_deletes.check(build, counts)
     previous = build.writer.prepare(all_new=True)
-    build.writer.insert(build.source.rows, mode="overwrite")
+    build.writer.insert(build.source.rows, counts.source, mode="overwrite")
     return build.built(counts, previous)
 
 

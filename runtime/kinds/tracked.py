@@ -23,7 +23,7 @@ def make(build: Build) -> Built:
         counts, rows = groups.check_source(build, KEY, INVALID)
         previous = build.writer.prepare()
         if counts.changed:
-            build.writer.insert(_with_content(build, rows))
+            build.writer.insert(_with_content(build, rows), counts.changed)
         return build.built(counts, previous)
     changes, counts, old_rows = _compare(build)
     if not counts.changed and not counts.deleted:
@@ -38,7 +38,7 @@ def make(build: Build) -> Built:
         old = build.target(KEY, ROWID).join(broadcast(gone, old_rows), KEY).selectExpr(ROWID, "'D' AS __do")
         build.writer.merge(build.both(rows if counts.changed else None, old), counts.changed + old_rows, None)
     else:
-        build.writer.insert(rows)
+        build.writer.insert(rows, counts.changed)
     return build.built(counts, previous)
 
 

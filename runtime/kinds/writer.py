@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from runtime.kinds.memory import Memory
 from runtime.kinds.source import Source
+from runtime.lake import effort
 from runtime.lake.note import Lost
 from runtime.lake.table import ROWID, LakeTable, ddl, quoted
 
@@ -68,9 +69,10 @@ class Writer:
         """A commit was made."""
         self.version = self.table.version(self.spark)
 
-    def laid(self, rows: DataFrame) -> DataFrame:
-        """Little goes into one file."""
-        return rows.coalesce(1) if self.small else rows
+    def laid(self, rows: DataFrame, number: int, *, computed: bool = False) -> DataFrame:
+        """Little goes into one file, and so do few rows that are there already."""
+        few = effort.are_few(number) and (computed or self.source.is_kept)
+        return rows.coalesce(1) if self.small or few else rows
 
     # the table
 
@@ -139,12 +141,11 @@ class Writer:
         finally:
             self.spark.conf.unset(USER_METADATA)
 
-    def insert(self, rows: DataFrame, *, mode: str = "append") -> None:
-        """New rows; "overwrite" takes every old one away."""
+    def insert(self, rows: DataFrame, number: int, *, computed: bool = False, mode: str = "append") -> None:
+        """So many new rows; "overwrite" takes every old one away."""
+        laid = self.laid(rows, number, computed=computed).selectExpr(*map(quoted, self.source.columns))
         with self.told():
-            self.laid(rows).selectExpr(*map(quoted, self.source.columns)).write.format("delta").mode(mode).save(
-                self.table.path
-            )
+            laid.write.format("delta").mode(mode).save(self.table.path)
         self.look()
 
     def merge(self, rows: DataFrame, number: int, update: Mapping[str, str] | None, *, inserts: bool = True) -> None:

@@ -49,9 +49,10 @@ def plan_text(frame: DataFrame) -> str:
     return str(_plan(frame).toString())
 
 
-def plan_bytes(frame: DataFrame) -> int:
-    """Bytes of the result, as Spark guesses them; astronomical where it has no idea."""
-    return int(str(_plan(frame).stats().sizeInBytes()))
+def leaf_bytes(frame: DataFrame) -> list[int]:
+    """Bytes of each input of the plan, as Spark guesses them; astronomical where it has no idea."""
+    leaves = _plan(frame).collectLeaves()
+    return [int(str(leaves.apply(i).stats().sizeInBytes())) for i in range(leaves.size())]
 
 
 def _plan(frame: DataFrame) -> Any:
