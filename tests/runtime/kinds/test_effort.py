@@ -37,12 +37,15 @@ def test_a_join_is_as_large_as_what_it_reads(spark: Any) -> None:
 
 
 def test_a_join_of_small_tables_takes_about_as_many_tasks_as_steps_and_one_file(spark: Any, tmp_path: Path) -> None:
-    few, many = str(tmp_path / "few"), str(tmp_path / "many")
-    spark.sql("SELECT id, id % 900 AS region FROM range(5000)").write.parquet(few)
-    spark.sql("SELECT id, id % 5000 AS customer, id % 97 AS amount FROM range(30000)").write.parquet(many)
+    for name, rows in (
+        ("few", "SELECT id, id % 900 AS region FROM range(5000)"),
+        ("many", "SELECT id, id % 5000 AS customer, id % 97 AS amount FROM range(30000)"),
+    ):
+        spark.sql(rows).write.parquet(str(tmp_path / name))
+        spark.read.parquet(str(tmp_path / name)).createOrReplaceTempView(name)
     query = (
-        f"SELECT a.id, max(a.region + {{}} * int(a.id < 3)) AS region, sum(b.amount) AS amount FROM parquet.`{few}` a "
-        f"JOIN parquet.`{many}` b ON b.customer = a.id WHERE a.id < 4500 GROUP BY a.id"
+        "SELECT few.id, max(region + {} * int(few.id < 3)) AS region, sum(amount) AS amount FROM few JOIN many ON "
+        "customer = few.id WHERE few.id < 4500 GROUP BY few.id"
     )
     table = Built(spark, tmp_path, "table")
     for change, group in ((0, "first build"), (1, "three rows changed")):
