@@ -16,7 +16,6 @@ from building import Built, count_as_large
 from runtime.kinds import merge
 from runtime.kinds.sieve import commit, find
 from runtime.lake import internals, proof
-from runtime.lake.table import LakeTable
 
 ROWS = [(i, f"n{i}") for i in range(24)]
 FORCED = "ONDATRA_PLAIN_BUILD"
@@ -252,8 +251,3 @@ def test_a_commit_in_place_says_what_a_merge_of_the_same_changes_says(
     # where the columns are other ones than before, both join
     assert [way for way in ways if way == "write"] == ["write"] * (len(STEPS) - 2)
     assert len(set(quick.rows("__ondatra_rowid"))) == len(changes.rows)
-
-
-def test_a_table_of_another_place_is_proven_beside_it(spark: Any, tmp_path: Path, said: list[str]) -> None:
-    assert proof.works(spark, LakeTable((tmp_path / "none yet" / "table").as_uri()))
-    assert (list((tmp_path / "none yet").iterdir()), said) == ([], [])
