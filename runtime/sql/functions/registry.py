@@ -47,6 +47,10 @@ UNFOLDABLE = {
     "add_parquet_key",
     "write_log",
     "hash",
+    # what is folded grows with each element
+    "array_reduce",
+    "list_reduce",
+    "reduce",
 }
 FOLDABLE_MACROS = {
     "round_even",
