@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +37,11 @@ SETTINGS = {
     "spark.databricks.delta.properties.defaults.enableDeletionVectors": "true",
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # days before 1582 as they stand; files that an old Spark wrote say so themselves
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.variable.substitute": "false",  # no text names a setting or a variable of the environment
     "spark.sql.execution.rangeExchange.sampleSizePerPartition": "2000",
     # a build takes about forty classes: with the hundred that Spark keeps, each model's are compiled anew in each run,
     # and run cold
@@ -83,7 +90,38 @@ def session(config: Config | None = None) -> SparkSession:
             .config("spark.driver.memory", os.environ.get("SPARK_DRIVER_MEMORY", "1800m"))
             .config("spark.driver.extraJavaOptions", f"-Dlog4j.configurationFile={logging} -Djava.io.tmpdir={scratch}")
         )
-        return builder.getOrCreate()
+        with _environment(config):
+            return builder.getOrCreate()
+
+
+#: What the JVM gets of the environment: neither the install's secrets nor those of its projects are there for a query.
+_KEPT = re.compile(
+    r"(PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|TMPDIR|TERM|HOSTNAME|LD_LIBRARY_PATH|JAVA_\w+|JDK_\w+|SPARK_\w+|"
+    r"HADOOP_\w+|YARN_\w+|KUBERNETES_\w+|KUBECONFIG|PYSPARK_\w+|_PYSPARK_\w+|PYTHON\w+|VIRTUAL_ENV|"
+    r"(?:https?|no|all)_proxy|(?:HTTPS?|NO|ALL)_PROXY|SSL_CERT_\w+)\Z"
+)
+
+
+@contextmanager
+def _environment(config: Config) -> Iterator[None]:
+    """The JVM is started with a part of the environment. pyspark hands on all of it, and asks nobody."""
+    from pyspark import java_gateway
+
+    popen = java_gateway.Popen
+
+    def started(command: Any, **options: Any) -> Any:
+        kept = {
+            name: value
+            for name, value in options.pop("env", os.environ).items()
+            if _KEPT.match(name) or config.spark_needs_s3 and name.startswith("AWS_")
+        }
+        return popen(command, env=kept, **options)
+
+    java_gateway.Popen = started
+    try:
+        yield
+    finally:
+        java_gateway.Popen = popen
 
 
 def isolated(config: Config | None = None) -> SparkSession:

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from runtime import faults
-from runtime.errors import HeldError, HistoryGone
+from runtime.errors import BuildError, HeldError, HistoryGone
 from runtime.lake.table import quoted
 from runtime.model import Column, Model
 from runtime.project.check import Project
 from runtime.sources import files
+from runtime.sources.plans import open_query
 from runtime.sources.tables import open_table
+from runtime.sql import SqlProblems
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -165,7 +167,10 @@ class Building:
                 open_table(spark, connection, name).createOrReplaceTempView(name.replace(".", "__"))
         for file in translated.files:
             files.open_file(spark, file).createOrReplaceTempView(file.view)
-        frame = spark.sql(translated.spark_sql)
+        try:
+            frame = open_query(spark, translated)
+        except SqlProblems as error:
+            raise BuildError(error.problems[0][1]) from None
         return frame, translated.columns or columns_of(frame.schema)
 
     def _stage(self, builder: Builder, work: SyncWork, result: Result) -> Staged | None:
