@@ -11,8 +11,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from ondatra_web.access import Person
-from ondatra_web.models import Run
-from ondatra_web.views.shown import duration, needing, progress, records_visible, run_took
+from ondatra_web.models import Run, Sync
+from ondatra_web.views.needs import needing
+from ondatra_web.views.shown import duration, progress, records_visible, run_took
 
 register = template.Library()
 TONES = {
@@ -87,16 +88,15 @@ def day(at: datetime | None) -> str:
 
 
 @register.filter
-def soon(at: datetime | None) -> str:
-    """`in 14 min`."""
+def soon(at: datetime | None) -> SafeString | str:
+    """`in 14 min`; when that is, on a touch."""
     if at is None:
         return ""
+
     left = at - timezone.now()
-    return (
-        f"in {duration(timedelta(seconds=round(left.total_seconds() / 60) * 60) or timedelta(minutes=1))}"
-        if left > timedelta(0)
-        else "now"
-    )
+    minutes = max(1, round(left.total_seconds() / 60))
+    text = f"in {duration(timedelta(minutes=minutes))}" if left > timedelta(0) else "now"
+    return format_html('<span title="{} UTC">{}</span>', at.strftime("%Y-%m-%d %H:%M"), text)
 
 
 @register.filter
@@ -117,6 +117,12 @@ def has_records(run: Run) -> str:
 @register.filter
 def needs_count(user: Person) -> int:
     return needing(user).count() if user.is_authenticated else 0
+
+
+@register.filter
+def destination(sync: Sync) -> str:
+    """`HubSpot / Contact`; empty before the first run."""
+    return " / ".join(filter(None, (sync.destination_type, sync.destination_object)))
 
 
 @register.filter

@@ -5,15 +5,29 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlencode
 
+from django.contrib.auth.decorators import login_required
 from django.db.models import Exists, OuterRef, Q
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
 
 from ondatra_web.access import Person, runs_of, syncs_of
 from ondatra_web.models import RecordFile
 from ondatra_web.tracking.records import history_of
-from ondatra_web.views.shown import record_status
+from ondatra_web.views.shown import SignedIn, record_status
 from runtime.errors import OndatraError
 
 MOST_SYNCS = 100
+
+
+@require_safe
+@login_required
+def find(request: SignedIn) -> HttpResponse:
+    """One thing, looked for in the kept records of every sync."""
+    q = request.GET.get("q", "")[:2_000]
+    problems: list[str] = []
+    rows = found_records(request.user, q, problems) if q else []
+    return render(request, "records/find.html", {"q": q, "rows": rows, "problems": problems})
 
 
 def found_records(user: Person, identifier: str, problems: list[str]) -> list[dict[str, Any]]:

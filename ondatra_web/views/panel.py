@@ -42,6 +42,18 @@ class Panel:
     history: list[dict[str, Any]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
+    @property
+    def about(self) -> str:
+        """`upsert · update_postimage · call 3 · attempt 1`, as far as the record says."""
+        told = self.record
+        parts = [told.get("operation"), told.get("change_type")]
+        parts += [
+            f"{word} {told[name]}"
+            for word, name in (("call", "batch_number"), ("attempt", "attempt"))
+            if told.get(name)
+        ]
+        return " · ".join(part for part in parts if part)
+
 
 def panel_of(run: Run, files: Sequence[FileRef], place: str) -> Panel | None:
     """None where the run has no record there."""

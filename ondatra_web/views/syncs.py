@@ -16,7 +16,8 @@ from ondatra_web.access import may_write, sync_for, syncs_of
 from ondatra_web.forms import STATES, StartForm, SyncFilterForm, matches_state
 from ondatra_web.models import Run
 from ondatra_web.runs import waiting as waiting_rows
-from ondatra_web.views.shown import SignedIn, listed, page_of
+from ondatra_web.views.recent import listed
+from ondatra_web.views.shown import SignedIn, page_of
 from runtime.errors import OndatraError
 
 SIZE = 50

@@ -18,7 +18,7 @@ from ondatra_web import queue
 from ondatra_web.clock import retention
 from ondatra_web.models import AuditLog, Export, Run, Worker
 from ondatra_web.tracking import exporting
-from ondatra_web.views import records as window
+from ondatra_web.views import downloads
 from runtime.custody.masks import Masker
 from runtime.errors import ConfigError
 from runtime.model import Mask
@@ -76,8 +76,8 @@ def test_a_job_writes_every_format_whole_and_says_how_many(run: Run) -> None:
 def test_more_rows_than_come_at_once_are_a_job_with_a_sample_beside_it(
     alice: Client, run: Run, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
 ) -> None:
-    monkeypatch.setattr(window, "MOST_AT_ONCE", 50)
-    monkeypatch.setattr(window, "SAMPLE", 7)
+    monkeypatch.setattr(downloads, "MOST_AT_ONCE", 50)
+    monkeypatch.setattr(downloads, "SAMPLE", 7)
     page = alice.get(f"/runs/{run.pk}/records/").content.decode()
     assert "All 120, as a file to fetch" in page and "The first 7, at once" in page
     assert alice.get(f"/runs/{run.pk}/records/download/?format=csv").status_code == 413

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from html import unescape
@@ -26,13 +27,13 @@ def sync() -> Sync:
 
 @pytest.fixture
 def look(client: Client, sync: Sync) -> Look:
-    """The text at an address, as the owner sees it."""
+    """The text at an address, as the owner sees it; without space that separates tags."""
     client.force_login(person("alice", sync.workspace))
 
     def get(address: str) -> str:
         answer = client.get(address)
         assert answer.status_code == 200, answer
-        return " ".join(unescape(answer.content.decode()).split())
+        return re.sub(r"(?<=>) | (?=<)", "", " ".join(unescape(answer.content.decode()).split()))
 
     return get
 
