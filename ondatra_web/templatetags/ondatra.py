@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from ondatra_web.access import Person
 from ondatra_web.models import Run, Sync
 from ondatra_web.views.needs import needing
-from ondatra_web.views.shown import duration, progress, records_visible, run_took
+from ondatra_web.views.shown import cut, duration, progress, records_visible, run_took
 
 register = template.Library()
 TONES = {
@@ -117,6 +117,12 @@ def has_records(run: Run) -> str:
 @register.filter
 def needs_count(user: Person) -> int:
     return needing(user).count() if user.is_authenticated else 0
+
+
+@register.filter(name="cut")
+def whole_or_cut(text: str | None) -> str:
+    """A message at the length that a page shows; nothing for None."""
+    return cut(text or "")
 
 
 @register.filter

@@ -81,6 +81,6 @@ def _write(run: Run, chosen: Mapping[str, Any], file: BinaryIO) -> HttpResponse 
 
 
 def _name(run: Run, chosen: Mapping[str, Any]) -> str:
-    """`sync.contacts.run7.rejected.csv`."""
-    status = f".{chosen['status']}" if chosen["status"] else ""
-    return f"{run.sync.name}.run{run.pk}{status}.{chosen['format']}"
+    """`sync.contacts.run7.rejected.csv`, or `sync.contacts.run7.rejected.first-1000.csv` for the first rows of it."""
+    parts = [run.sync.name, f"run{run.pk}", chosen["status"], f"first-{SAMPLE}" if chosen["sample"] else ""]
+    return ".".join(part for part in (*parts, chosen["format"]) if part)

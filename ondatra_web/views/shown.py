@@ -15,6 +15,9 @@ from django.utils import timezone
 from ondatra_web.models import Run
 from runtime.records.query import SHOWN
 
+#: Characters of a message, a value or a body that a page shows.
+MOST_TEXT = 64 * 1024
+
 
 class SignedIn(HttpRequest):
     """A request behind login_required."""
@@ -70,6 +73,13 @@ def run_took(run: Run) -> timedelta | None:
     if not run.started_at:
         return None
     return (run.ended_at or timezone.now()) - run.started_at
+
+
+def cut(text: str, most: int = MOST_TEXT) -> str:
+    """The text, or its beginning and how long it is: a page is no place for megabytes."""
+    if len(text) <= most:
+        return text
+    return f"{text[:most]}…\n(cut: the whole has {len(text):,} characters)"
 
 
 def page_of(rows: QuerySet[Any], number: int, size: int) -> Page[Any]:
