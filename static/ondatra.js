@@ -55,6 +55,18 @@ function closeMenusBeside(event) {
   }
 }
 
+/** Find goes on by itself; what it finds stands newest first. */
+function sortFound() {
+  const body = document.querySelector("#found");
+  if (!body) {
+    return;
+  }
+
+  const rows = [...body.rows].sort((a, b) => b.dataset.at.localeCompare(a.dataset.at));
+  body.replaceChildren(...rows);
+}
+
 document.addEventListener("change", submitChoice);
 document.addEventListener("keydown", onKey);
 document.addEventListener("click", closeMenusBeside);
+document.addEventListener("htmx:afterSettle", sortFound);

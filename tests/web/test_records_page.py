@@ -272,10 +272,3 @@ def test_an_unknown_format_is_refused(client: Client, look: Look, run: Run) -> N
 
 def test_the_duckdb_query_of_a_filter_is_shown(look: Look) -> None:
     assert "status IN ('rejected')" in look("?status=rejected")
-
-
-def test_the_search_over_every_sync_leads_to_the_newest_run(client: Client, look: Look, run: Run) -> None:
-    text = client.get("/find/?q=N201AA").content.decode()
-
-    assert f"/runs/{run.pk}/records/?q=N201AA" in text
-    assert "No kept record" in client.get("/find/?q=N999").content.decode()
