@@ -43,13 +43,24 @@ _STATES = {
 @register.filter
 def state(run: Run) -> SafeString:
     """A run's state in a word and a colour; decided by counts, not by hope."""
+    return format_html('<span class="tag {}">{}</span>', *_state(run))
+
+
+@register.filter
+def state_word(run: Run) -> str:
+    """`Working 46 %`."""
+    return _state(run)[1]
+
+
+def _state(run: Run) -> tuple[str, str]:
     tone, label = _STATES.get(run.status, ("", run.status))
     if run.status == Run.Status.COMPLETED and run.dry_run:
-        tone, label = "", "Dry run"
-    elif run.status == Run.Status.COMPLETED and not run.planned:
-        tone, label = "", "No changes"
+        return "", "Dry run"
+    if run.status == Run.Status.COMPLETED and not run.planned:
+        return "", "No changes"
+
     percent = progress(run)
-    return format_html('<span class="tag {}">{}</span>', tone, label if percent is None else f"{label} {percent} %")
+    return tone, label if percent is None else f"{label} {percent} %"
 
 
 @register.filter
@@ -59,32 +70,32 @@ def tag(word: str) -> SafeString:
 
 @register.filter
 def moment(at: datetime | None) -> SafeString | str:
-    """`06:00`, `26 Nov, 06:00` or `26 Nov 2025, 06:00`: as much as today leaves open. Times are UTC and say so on a
-    touch."""
+    """`06:00`, `26 Nov, 06:00` or `26 Nov 2025, 06:00`: as much as today leaves open."""
     if at is None:
         return ""
+
     now = timezone.now()
-    text = (
-        at.strftime("%H:%M")
-        if at.date() == now.date()
-        else f"{at.day} {at:%b}, {at:%H:%M}"
-        if at.year == now.year
-        else f"{at.day} {at:%b %Y}, {at:%H:%M}"
-    )
-    return format_html(
-        '<time datetime="{}" title="{} UTC">{}</time>', at.isoformat(), at.strftime("%Y-%m-%d %H:%M:%S"), text
-    )
+    if at.date() == now.date():
+        return _time(at, "moment", f"{at:%H:%M}")
+    year = "" if at.year == now.year else f" {at.year}"
+    return _time(at, "moment", f"{at.day} {at:%b}{year}, {at:%H:%M}")
 
 
 @register.filter
-def clock(at: datetime | None) -> str:
+def clock(at: datetime | None) -> SafeString | str:
     """To the millisecond, for records and requests."""
-    return at.strftime("%H:%M:%S.%f")[:-3] if at else ""
+    return _time(at, "clock", at.strftime("%H:%M:%S.%f")[:-3]) if at else ""
 
 
 @register.filter
-def day(at: datetime | None) -> str:
-    return f"{at.day} {at:%b}" if at else ""
+def day(at: datetime | None) -> SafeString | str:
+    return _time(at, "day", f"{at.day} {at:%b}") if at else ""
+
+
+def _time(at: datetime, form: str, text: str) -> SafeString:
+    """A moment in UTC, which it says on a touch; `static/zone.js` writes it in the reader's zone, in the same form."""
+    utc = at.strftime("%Y-%m-%d %H:%M:%S")
+    return format_html('<time datetime="{}" data-as="{}" title="{} UTC">{}</time>', at.isoformat(), form, utc, text)
 
 
 @register.filter
@@ -96,7 +107,7 @@ def soon(at: datetime | None) -> SafeString | str:
     left = at - timezone.now()
     minutes = max(1, round(left.total_seconds() / 60))
     text = f"in {duration(timedelta(minutes=minutes))}" if left > timedelta(0) else "now"
-    return format_html('<span title="{} UTC">{}</span>', at.strftime("%Y-%m-%d %H:%M"), text)
+    return _time(at, "soon", text)
 
 
 @register.filter
