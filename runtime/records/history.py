@@ -184,7 +184,7 @@ class HistoryIndex:
 
         for attempt in (1, 2):
             try:
-                with duck.cursor({self.folder}) as one:
+                with duck.cursor({self.folder.parent}) as one:  # one connection for the indexes of all syncs
                     rows = duck.tuples(one, sql, {"files": list(map(str, self._places())), **values})
                 return [dict(zip(NAMES, r, strict=True)) for r in rows if r[-1].rpartition(":")[0] in kept]
             except StoreError:
