@@ -65,7 +65,7 @@ class FindForm(AddressForm):
     when, with how much found."""
 
     q = forms.CharField(required=False, max_length=2_000, strip=False)
-    how = forms.ChoiceField(required=False, choices=[("whole", "The whole identifier"), ("beginning", "Its beginning")])
+    how = forms.ChoiceField(required=False, choices=[("whole", "Whole identifier"), ("beginning", "Beginning")])
     after = forms.IntegerField(required=False, min_value=1)
     upto = forms.IntegerField(required=False, min_value=1)
     found = forms.IntegerField(required=False, min_value=0)
