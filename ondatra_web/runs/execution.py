@@ -66,7 +66,7 @@ def prepare(workspace: Workspace, names: Sequence[str] = ()) -> Walk:
     project = projects.project_of(workspace, names, analyse=_Remembering(workspace))
     secrets = projects.secrets_of(workspace)
     pushes = {
-        name: load_push(_folder(workspace), m.sink.function, secrets=secrets)
+        name: load_push(_folder(workspace), m.sink.function, secrets=secrets, sink_args=m.sink.args)
         for name, m in project.models.items()
         if m.sink
     }
