@@ -94,6 +94,17 @@ def _start(*threads: threading.Thread) -> None:
         threading.stack_size(usual)
 
 
+def sleep(seconds: float, cancelled: Callable[[], bool]) -> bool:
+    """Waits; False as soon as the work was cancelled, which is seen at the latest LOOK_EVERY seconds later."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        if cancelled():
+            return False
+        time.sleep(min(left, LOOK_EVERY))
+
+    return True
+
+
 @contextmanager
 def watching(cancelled: Callable[[], bool], act: Act, *, ends: Act) -> Iterator[None]:
     """Calls `act` again and again from the cancel to the end of the block."""

@@ -7,7 +7,6 @@ counts as the worst of its answers.
 from __future__ import annotations
 
 import itertools
-import random
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -26,12 +25,13 @@ from runtime.delivery.outbox import Claim, OpenJob, Outbox
 from runtime.delivery.recorder import Recorder
 from runtime.errors import Cancelled
 from runtime.model import Model
+from runtime.push.backoff import backoff
 from runtime.push.function import CallContext, CallResult, Outcome, PollResult, PushCall, PushFunction
 from runtime.push.statuses import OK
 from runtime.staging import states, values
 from runtime.staging.stage import read_chunk
 from runtime.store.base import Store
-from runtime.threads import side_by_side
+from runtime.threads import side_by_side, sleep
 from runtime.tracking.files import RunInfo
 
 #: A job is asked for the first time after so many seconds, or after poll_interval if that is shorter.
@@ -203,7 +203,7 @@ class Sending:
                     break
                 failed = self._attempt(number, batch, attempt, recorder)
                 if failed and attempt < self.api.push.attempts:
-                    due = time.monotonic() + self.api.backoff * 2 ** (attempt - 1) * random.uniform(0.5, 1.5)
+                    due = time.monotonic() + backoff(self.api.backoff, attempt)
                     half = (len(failed) + 1) // 2
                     whole = len(failed) == len(batch) > 1
                     queue += [
@@ -372,13 +372,10 @@ class Sending:
 
     def _wait(self, seconds: float) -> bool:
         """Waits; False as soon as the run is cancelled."""
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            if self.outbox.cancelled(self.claim.run_id):
-                self.progress.cancelled = True
-                return False
-            time.sleep(min(left, 0.5))
-        return True
+        if sleep(seconds, self._cancelled):
+            return True
+        self.progress.cancelled = True
+        return False
 
     def _keep(self, result: CallResult | PollResult, index: np.ndarray[Any, Any]) -> None:
         """Remembers the requests, prints and times of a call. Masked values leave the log here, requests when they are

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from runtime.delivery.calls import Pace
-from runtime.threads import side_by_side, supervised
+from runtime.threads import side_by_side, sleep, supervised
 
 
 def test_what_the_work_raised_is_raised_where_it_is_waited_for() -> None:
@@ -64,3 +64,15 @@ def test_slow_calls_are_announced_one_by_one_and_quick_ones_together() -> None:
     slow, quick = Pace(1), Pace(1)
     assert [slow.next(float(i + 1)) for i in range(5)] == [1] * 5
     assert [quick.next(1 + i / 1_000) for i in range(5)] == [1, 4, 16, 64, 256]
+
+
+def test_a_sleep_ends_soon_after_a_cancel_and_says_so() -> None:
+    began = time.monotonic()
+    assert not sleep(30, lambda: time.monotonic() - began > 0.1)
+    assert time.monotonic() - began < 2
+
+
+def test_a_sleep_that_nobody_cancels_takes_its_time() -> None:
+    began = time.monotonic()
+    assert sleep(0.05, lambda: False)
+    assert time.monotonic() - began >= 0.05
