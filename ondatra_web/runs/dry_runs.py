@@ -24,12 +24,13 @@ from ondatra_web.runs.ledger import DatabaseLedger
 from ondatra_web.runs.outbox import claim_of
 from runtime.custody.masks import Masker
 from runtime.delivery import rehearsal
-from runtime.delivery.calls import cut_calls, unit_starts
+from runtime.delivery.calls import cut_calls
 from runtime.lake.table import LakeTable
 from runtime.model import Model
 from runtime.pipeline.line import Result, SyncWork
-from runtime.staging import chunks, stage, values
+from runtime.staging import chunks, values
 from runtime.staging.stage import Staged
+from runtime.staging.units import unit_starts
 from runtime.tracking import files
 
 #: So many calls of push() are made to see the first requests.
@@ -83,7 +84,7 @@ class DryLedger(DatabaseLedger):
             first: list[list[dict[str, Any]]] = []
             for delivery in run.delivery_set.select_related("chunk").order_by("ordinal"):
                 claim = claim_of(delivery)
-                table = stage.read_chunk(claim.url, claim.selected)
+                table = chunks.read_chunk(claim.url, claim.selected)
                 rows = values.to_rows(table, result.columns)
                 files.write_planned(planned_path(run.pk) / f"planned.{delivery.ordinal}.parquet", info, rows, table)
                 first += self._first_calls(result.model, table, rows, MOST_CALLS - len(first))

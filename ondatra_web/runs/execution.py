@@ -252,9 +252,7 @@ def delivery_run(walk: Walk, run: Run) -> DeliveryRun:
     context = CallContext(
         secrets=projects.secrets_of(walk.workspace),
         limiter=rate_limits.limiter(walk.workspace),
-        masks=masker,
         cancelled=lambda: database.cancelled(run.pk),
-        check=lambda: None,
     )
     return DeliveryRun(
         info=files.with_columns(info, outbox.columns_of(run.sync.columns)),

@@ -23,14 +23,16 @@ from ondatra_web.runs.lake_tables import TableLocks, place_of
 from ondatra_web.runs.outbox import columns_of
 from ondatra_web.tracking import stores
 from runtime import faults
-from runtime.delivery.calls import unit_starts
+from runtime.columns import RECORD
 from runtime.errors import HeldError, StoreError
 from runtime.lake.table import H1, KEY
 from runtime.model import Model
 from runtime.pipeline.line import Remembered, Result, SyncWork
 from runtime.push.function import PushFunction
-from runtime.staging import stage, states
-from runtime.staging.stage import Staged, WaitingChunk
+from runtime.staging import chunks, layout, states
+from runtime.staging.chunks import WaitingChunk
+from runtime.staging.stage import Staged
+from runtime.staging.units import unit_starts
 from runtime.store.base import Store
 from runtime.tracking import files
 
@@ -398,12 +400,12 @@ class DatabaseLedger:
             or built.invalid_digest == run.sync.invalid_digest
         ):
             return ()
-        urls = stage.write_plain(built.invalid, f"{out_url}/invalid", built.invalid_rows, order=(KEY, H1))
+        urls = layout.write_plain(built.invalid, f"{out_url}/invalid", built.invalid_rows, order=(KEY, H1))
         numbers = itertools.count()
         return [
             file
             for url in urls
-            for file in files.write_invalid(store, info, stage.read_chunk(url, None), lambda _: next(numbers))
+            for file in files.write_invalid(store, info, chunks.read_chunk(url, None), lambda _: next(numbers))
         ]
 
     def _move_mark(self, sync: Sync, run: Run, result: Result, push: PushFunction, *, new_invalid: bool) -> None:
@@ -515,7 +517,7 @@ def _records(chunk: Chunk, due: np.ndarray[Any, Any]) -> int:
     """How many records stand among the due rows of a chunk."""
     if due.all():
         return chunk.records
-    flags = stage.read_column(chunk.url, "__ondatra_record")
+    flags = chunks.read_column(chunk.url, RECORD)
     return int(np.asarray(flags, dtype=bool)[due].sum())
 
 
@@ -527,9 +529,9 @@ def _first_records(delivery: Delivery, most: int) -> tuple[np.ndarray[Any, Any],
         if delivery.positions
         else np.ones(chunk.rows, dtype=bool)
     )
-    table = stage.read_chunk(chunk.url, selected)
+    table = chunks.read_chunk(chunk.url, selected)
     starts = unit_starts(table, chunk.sync.kind)
-    records = np.asarray(table.column("__ondatra_record").to_pylist(), dtype=np.int64)
+    records = np.asarray(table.column(RECORD).to_pylist(), dtype=np.int64)
     upto = np.cumsum(np.add.reduceat(records, starts)) if len(starts) else np.array([], dtype=np.int64)
     units = int(np.searchsorted(upto, most, side="right"))
     rows = int(starts[units]) if units < len(starts) else table.num_rows

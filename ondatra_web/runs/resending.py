@@ -16,11 +16,12 @@ from ondatra_web.runs.lake_tables import place_of
 from ondatra_web.runs.ledger import held_by_change
 from ondatra_web.runs.outbox import columns_of
 from ondatra_web.runs.retries import Plan
+from runtime.columns import RECORD
 from runtime.errors import ConfigError
 from runtime.lake import spark
 from runtime.lake.table import LakeTable
 from runtime.model import Model
-from runtime.staging import stage, states
+from runtime.staging import chunks, stage, states
 from runtime.staging.stage import Staged, StageRequest
 
 
@@ -99,7 +100,7 @@ def _plan(new: Run, sync: Sync, planned: Plan, staged: Staged, batch_size: int) 
         deliveries.append(Delivery(run=new, chunk=chunk, phase=made.phase, rows=made.rows, records=made.records))
     for chunk_id, mask in planned.masks.items():
         chunk = Chunk.objects.get(pk=chunk_id)
-        flags: Any = np.asarray(stage.read_column(chunk.url, "__ondatra_record"), dtype=bool)
+        flags: Any = np.asarray(chunks.read_column(chunk.url, RECORD), dtype=bool)
         deliveries.append(
             Delivery(
                 run=new,

@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 from ondatra_web.models import Chunk, Delivery, Run
 from ondatra_web.runs import waiting
 from ondatra_web.tracking import records as web_records
-from runtime.delivery.calls import unit_starts
+from runtime.columns import KEY, RECORD, ROWID
 from runtime.records import exports
 from runtime.records.query import Filter
 from runtime.staging import chunks as chunk_files
 from runtime.staging import states
-from runtime.staging.chunks import KEY, KEYED_UNITS, RECORD, ROWID
+from runtime.staging.units import KEYED, unit_starts
 
 #: What a person may send again by hand; rows of an open job wait for its end.
 CHOSEN = (states.UNTRIED, states.REFUSED, states.REJECTED, states.UNKNOWN)
@@ -151,7 +151,7 @@ class _Things:
     alone."""
 
     def __init__(self, run: Run, row_ids: pa.ChunkedArray) -> None:
-        self.keyed = run.sync.kind in KEYED_UNITS
+        self.keyed = run.sync.kind in KEYED
         self.column = KEY if self.keyed else ROWID
         self.keys: dict[int, str] = {}
         self.wanted = row_ids.combine_chunks() if not self.keyed else pa.array([], pa.string())

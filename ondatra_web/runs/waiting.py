@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from ondatra_web.models import UNDELIVERED, Chunk, Sync
+from runtime.columns import RECORD
 from runtime.staging import chunks, states
 
 
@@ -29,7 +30,7 @@ def counted(sync: Sync) -> dict[str, int]:
     tally = dict.fromkeys(("due", "rejected", "blocked"), 0)
     for chunk in chunks_of(sync):
         whole = states.unpack(bytes(chunk.states))
-        record = np.asarray(chunks.read_column(chunk.url, chunks.RECORD), dtype=bool)
+        record = np.asarray(chunks.read_column(chunk.url, RECORD), dtype=bool)
         for name, mask in (
             ("due", states.due(whole)),
             ("rejected", whole == states.REJECTED),

@@ -149,14 +149,6 @@ class Masker:
                     found.setdefault(text, how)
         return Scrubber(found)
 
-    def scrub(self, text: str, rows: Iterable[Mapping[str, Any]]) -> str:
-        """`text` without the masked values of these rows."""
-        return self.scrubber(rows)(text) if self._how else text
-
-    def search_forms(self, columns: Sequence[str], text: str) -> list[str]:
-        """An identifier as it may have been stored: people search by the plain or by the masked form."""
-        return [text, self.value(columns[0], text)] if len(columns) == 1 and columns[0] in self else [text]
-
     def _hash(self, text: str) -> str:
         return hmac.digest(self._key, text.encode("utf-8", "surrogatepass"), "sha256").hex()
 

@@ -1,4 +1,4 @@
-"""Units and calls: the rows of one key stand together, and no call cuts them apart."""
+"""Calls are cut between units, and announced as many at a time as end soon."""
 
 from __future__ import annotations
 
@@ -6,18 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-
-from runtime.staging.chunks import KEYED_UNITS
-
-
-def unit_starts(table: pa.Table, kind: str) -> np.ndarray[Any, Any]:
-    """The first row of each unit; rows of a unit stand together."""
-    n = table.num_rows
-    if kind not in KEYED_UNITS or n == 0:
-        return np.arange(n)
-    keys = table.column("__ondatra_key").combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
-    return np.concatenate(([0], np.flatnonzero(keys[1:] != keys[:-1]) + 1))
 
 
 def cut_calls(

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from runtime import faults
+from runtime.columns import CHANGE_TYPE, KEY, RECORD
 from runtime.delivery import answers as codes
 from runtime.delivery.answers import Answers
 from runtime.delivery.filing import Filing, Reserve, Sealed
@@ -168,7 +169,7 @@ class _Delivery(Sending):
         return whole
 
     def _counts(self) -> RecordCounts:
-        record = self.table.column("__ondatra_record").to_numpy(zero_copy_only=False).astype(bool)
+        record = self.table.column(RECORD).to_numpy(zero_copy_only=False).astype(bool)
         tally = {code: int((self.answers.codes[record] == code).sum()) for code in codes.SEVERITY}
         lost = int((self.in_flight & record & (self.answers.codes == codes.NO_ANSWER)).sum())
         companions = self.answers.failed(np.flatnonzero(~record))
@@ -191,8 +192,8 @@ def _batch_types(table: pa.Table, answers: Answers) -> Sequence[str]:
     index = _recorded(answers)
     said = answers.codes[index]
     return tracking.batch_types(
-        table.column("__ondatra_change_type").take(pa.array(index)),
-        table.column("__ondatra_record").to_numpy()[index] | (said != codes.OK),
+        table.column(CHANGE_TYPE).take(pa.array(index)),
+        table.column(RECORD).to_numpy()[index] | (said != codes.OK),
     )
 
 
@@ -213,8 +214,8 @@ def _write_records(
     picked = table.take(pa.array(index)) if len(index) < table.num_rows else table
     batch = tracking.RecordBatch(
         rows=LaterRows(len(index), lambda: rows(index)),
-        records=picked.column("__ondatra_record").to_numpy(),
-        keys=picked.column("__ondatra_key").cast(pa.string()).combine_chunks(),
+        records=picked.column(RECORD).to_numpy(),
+        keys=picked.column(KEY).cast(pa.string()).combine_chunks(),
         outcomes=answers.outcomes(index),
         attempts=answers.attempt[index],
         batch_numbers=answers.call[index],

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow.csv
 import pyarrow.parquet
 
+from runtime.columns import CHANGE_TYPE, ROWID
 from runtime.custody.masks import Masker
 from runtime.errors import Cancelled, ConfigError
 from runtime.model import Column
@@ -19,7 +20,7 @@ from runtime.push.function import CallContext, CallResult, Outcome, PushCall, Pu
 from runtime.push.http.auth import SecretSource
 from runtime.push.http.rate_limits import MemoryLimiter
 from runtime.push.http.requester import Answer, Request
-from runtime.staging.values import CHANGE_TYPE, ROW_ID, to_rows
+from runtime.staging.values import to_rows
 
 
 class Recording:
@@ -97,8 +98,8 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
         raise ConfigError(f"{path}: a list of objects is expected, with at least one row")
     return [
         {
-            **{k: v for k, v in row.items() if k not in (ROW_ID, CHANGE_TYPE)},
-            ROW_ID: row.get(ROW_ID, i),
+            **{k: v for k, v in row.items() if k not in (ROWID, CHANGE_TYPE)},
+            ROWID: row.get(ROWID, i),
             CHANGE_TYPE: row.get(CHANGE_TYPE, "insert"),
         }
         for i, row in enumerate(rows, 1)
@@ -258,7 +259,7 @@ def told(rehearsal: Rehearsal) -> str:
             )
         for row, outcome in zip(rows, outcomes, strict=False):
             lines.append(
-                f"  {row[ROW_ID]}:{row[CHANGE_TYPE]} {outcome.kind}"
+                f"  {row[ROWID]}:{row[CHANGE_TYPE]} {outcome.kind}"
                 + (f": {outcome.message}" if outcome.message else "")
             )
     return "\n".join(lines)

@@ -20,7 +20,7 @@ import numpy as np
 from runtime.custody.masks import Masker
 from runtime.delivery import answers as codes
 from runtime.delivery.answers import Answers, Entry
-from runtime.delivery.calls import Pace, cut_calls, unit_starts
+from runtime.delivery.calls import Pace, cut_calls
 from runtime.delivery.outbox import Claim, OpenJob, Outbox
 from runtime.delivery.recorder import Recorder
 from runtime.errors import Cancelled
@@ -29,7 +29,8 @@ from runtime.push.backoff import backoff
 from runtime.push.function import CallContext, CallResult, Outcome, PollResult, PushCall, PushFunction
 from runtime.push.statuses import OK
 from runtime.staging import states, values
-from runtime.staging.stage import read_chunk
+from runtime.staging.chunks import read_chunk
+from runtime.staging.units import unit_starts
 from runtime.store.base import Store
 from runtime.threads import side_by_side, sleep
 from runtime.tracking.files import RunInfo

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from runtime.kinds import Built
     from runtime.pipeline.crew import Builder
-    from runtime.staging.stage import Staged, WaitingChunk
+    from runtime.staging.chunks import WaitingChunk
+    from runtime.staging.stage import Staged
 
 
 @dataclass(frozen=True)

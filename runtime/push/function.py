@@ -23,7 +23,7 @@ from runtime.push.http.auth import Authorizer, SecretSource
 from runtime.push.http.rate_limits import Limiter
 from runtime.push.http.requester import POOL, ApiCall, Calls, Requester, Transport, TransportError
 from runtime.push.starlark import Loader, Module, StarlarkFailure, Watch
-from runtime.push.statuses import Outcome, check_atomic, check_statuses
+from runtime.push.statuses import Outcome, check_atomic, check_statuses, shown
 
 __all__ = [
     "ApiCall",
@@ -62,9 +62,7 @@ class CallContext:
 
     secrets: SecretSource
     limiter: Limiter
-    masks: Any = None
     cancelled: Callable[[], bool] = lambda: False
-    check: Callable[[], None] = lambda: None
     transport: Transport = POOL
 
 
@@ -162,7 +160,7 @@ class PushFunction:
             return CallResult(self._clean(check_atomic(ended.value, len(call.rows))), **ended.left)
         if self.api.push.batch_mode == "async":
             if not isinstance(ended.value, dict):
-                message = f"push() must return a dict, the reference of its job, not {_shown(ended.value)}"
+                message = f"push() must return a dict, the reference of its job, not {shown(ended.value)}"
                 return CallResult(self._all(call.rows, message, known=False), **ended.left)
             return CallResult([], job_ref=ended.value, **ended.left)
         outcomes, warnings = check_statuses(ended.value, call.rows, "push")
@@ -236,7 +234,6 @@ class PushFunction:
         declared = self.module.parameters[name]
         kwargs = {k: v for k, v in given.items() if k in declared}
         try:
-            context.check()
             if rows is not None and "rows" in declared:
                 ended.value = _with_rows(self.module, name, rows, kwargs, session, watch)
             else:
@@ -319,11 +316,6 @@ def _plain_lines(rows: list[dict[str, Any]]) -> str | None:
         return orjson.dumps(values).decode()
     except (TypeError, ValueError):  # integers over 64 bits
         return None
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 _modules: dict[tuple[str, str], tuple[tuple[tuple[str, int, int], ...], Module]] = {}

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
+from runtime.columns import CHANGE_TYPE, ROWID
+
 Kind = Literal["ok", "warn", "error", "reject"]
 
 
@@ -24,8 +26,8 @@ OK = Outcome("ok")
 def check_statuses(value: Any, rows: Sequence[Mapping[str, Any]], function: str) -> tuple[list[Outcome], list[str]]:
     """One outcome for each row, and warnings; a broken answer makes every row an error of which nothing is known."""
     if not isinstance(value, dict):
-        return _broken(rows, f"{function}() must return a dict of statuses, not {_shown(value)}"), []
-    keys = [f"{row['__ondatra_rowid']}:{row['__ondatra_change_type']}" for row in rows]
+        return _broken(rows, f"{function}() must return a dict of statuses, not {shown(value)}"), []
+    keys = [f"{row[ROWID]}:{row[CHANGE_TYPE]}" for row in rows]
     missing = [key for key in keys if key not in value]
     if missing:
         return _broken(
@@ -38,7 +40,7 @@ def check_statuses(value: Any, rows: Sequence[Mapping[str, Any]], function: str)
         if outcome is None:
             return _broken(
                 rows,
-                f"{function}() gave {key} the status {_shown(status)}; allowed are ok, warn: m, error: m, reject: m",
+                f"{function}() gave {key} the status {shown(status)}; allowed are ok, warn: m, error: m, reject: m",
             ), []
         outcomes.append(outcome)
     extra = len(value) - len(set(keys))
@@ -47,7 +49,7 @@ def check_statuses(value: Any, rows: Sequence[Mapping[str, Any]], function: str)
     known = set(keys)
     first = next(k for k in value if k not in known)
     return outcomes, [
-        f"{function}() gave {extra} status(es) for rows that were not in its call; the first is {_shown(first)}"
+        f"{function}() gave {extra} status(es) for rows that were not in its call; the first is {shown(first)}"
     ]
 
 
@@ -55,7 +57,7 @@ def check_atomic(value: Any, rows: int) -> list[Outcome]:
     """None delivered every row; any other value is a broken answer."""
     if value is None:
         return [OK] * rows
-    return [Outcome("error", f"push() in atomic mode must return None, not {_shown(value)}", known=False)] * rows
+    return [Outcome("error", f"push() in atomic mode must return None, not {shown(value)}", known=False)] * rows
 
 
 def _read(status: Any) -> Outcome | None:
@@ -71,6 +73,6 @@ def _broken(rows: Sequence[Any], message: str) -> list[Outcome]:
     return [Outcome("error", message, known=False)] * len(rows)
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."

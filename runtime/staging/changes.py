@@ -11,19 +11,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from runtime.columns import AGAIN, CHANGE_TYPE, H1, H2, HASH, KEY, PART, RECORD, ROWID
 from runtime.lake.table import ddl, quoted
-from runtime.staging.chunks import CARRIED, CHANGE_TYPE, CHANGES, KEY, PART, RECORD, ROWID, WAITS
+from runtime.staging.chunks import CARRIED, CHANGES, WAITS
+from runtime.staging.units import KEYED
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructField
 
-H1, H2, AGAIN = "__ondatra_h1", "__ondatra_h2", "__ondatra_again"
 #: What every row carries besides the model's columns, in the order of a chunk file.
 CARRIED_ALONG = (ROWID, CHANGE_TYPE, KEY, RECORD, H1, H2, AGAIN)
 VERSION, UNKNOWN, BLOCKED = "__ondatra_version", "__ondatra_unknown", "__ondatra_blocked"
 BEFORE, AFTER = ("delete", "update_preimage"), ("insert", "update_postimage")
-HASH = "_content_hash"
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Shape:
     @property
     def together(self) -> str:
         """The column whose equal values are sent together."""
-        return KEY if self.kind in ("merge", "tracked", "scd2") else ROWID
+        return KEY if self.kind in KEYED else ROWID
 
     @property
     def unit(self) -> tuple[str, ...]:

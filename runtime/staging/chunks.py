@@ -1,10 +1,9 @@
-"""Chunk files as delivery and the database side see them: read, measured and folded with pyarrow, without Spark."""
+"""Chunk files as delivery and the database side see them: read and measured with pyarrow, without Spark."""
 
 from __future__ import annotations
 
 import os
 import re
-import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,14 +18,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyarrow import fs
 
-from runtime.staging import states
+from runtime.columns import PART
 from runtime.staging.states import Mask, States
 
-ROWID, CHANGE_TYPE, KEY, RECORD = "__ondatra_rowid", "__ondatra_change_type", "__ondatra_key", "__ondatra_record"
-#: Kinds in which the rows of one key are sent, tried again and counted together.
-KEYED_UNITS = ("merge", "tracked", "scd2")
-#: The folder of a chunk names its part, which is the sum of these.
-PART = "__ondatra_part"
+#: The part of a chunk, which its folder names, is the sum of these.
 CHANGES, CARRIED, WAITS = 1, 2, 4
 
 
@@ -43,19 +38,6 @@ class WaitingChunk:
         """Its rows are newer changes of rows whose job is open: they wait to be composed with what the job's outcome
         leaves."""
         return bool(part_of(self.url) & WAITS)
-
-
-@dataclass(frozen=True)
-class Folded:
-    """A new chunk with the remains of several; `origins[i]` are the positions of chunk i's rows, in the order in which
-    they were copied."""
-
-    url: str
-    rows: int
-    records: int
-    change_counts: dict[str, int]
-    states: States
-    origins: dict[int, NDArray[np.int64]]
 
 
 def part_of(url: str) -> int:
@@ -154,46 +136,6 @@ def read_schema(url: str) -> pa.Schema:
         return pq.ParquetFile(source).schema_arrow
 
 
-def units(table: pa.Table, kind: str) -> NDArray[np.int64]:
-    """The first row of each unit: the rows of one key stand together; without a key a row stands alone."""
-    rows = table.num_rows
-    if kind not in KEYED_UNITS or rows == 0:
-        return np.arange(rows, dtype=np.int64)
-    codes = table.column(KEY).combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
-    return np.concatenate(([0], np.flatnonzero(codes[1:] != codes[:-1]) + 1)).astype(np.int64)
-
-
 def tally(column: pa.ChunkedArray) -> dict[str, int]:
     """How often each value occurs."""
     return {str(entry["values"]): int(entry["counts"]) for entry in pc.value_counts(column).to_pylist()}
-
-
-def fold(chunks: Sequence[WaitingChunk], out_url: str) -> Folded:
-    """Copies what is undelivered of several small remains into one new chunk file.
-
-    The chunks should have one schema and one part (see `part_of`), oldest first; their order and their states are kept.
-    The caller repoints in one transaction: the new chunk gets `states`, the positions in `origins` become SUPERSEDED.
-    """
-    parts = {part_of(chunk.url) for chunk in chunks}
-    if len(parts) != 1:
-        raise ValueError(f"only chunks of one part can be folded, found parts {sorted(parts)}")
-    origins = {chunk.id: np.flatnonzero(states.undelivered(chunk.states)) for chunk in chunks}
-    tables = [read_chunk(chunk.url, states.undelivered(chunk.states)) for chunk in chunks]
-    odd = next((c.url for c, t in zip(chunks, tables, strict=True) if not t.schema.equals(tables[0].schema)), None)
-    if odd is not None:
-        raise ValueError(f"{odd} has another schema than {chunks[0].url}; chunks of different schemas cannot be folded")
-    table = pa.concat_tables(tables)
-    url = f"{out_url.rstrip('/')}/{PART}={parts.pop()}/folded-{uuid.uuid4().hex}.parquet"
-    place, path = open_place(url)
-    place.create_dir(path.rpartition("/")[0], recursive=True)
-    with place.open_output_stream(path) as sink:
-        pq.write_table(table, sink, compression="zstd")
-    kept = np.concatenate([chunk.states[origins[chunk.id]] for chunk in chunks])
-    return Folded(
-        url,
-        table.num_rows,
-        int(pc.sum(table.column(RECORD)).as_py() or 0),
-        tally(table.column(CHANGE_TYPE)),
-        kept,
-        origins,
-    )

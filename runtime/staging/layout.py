@@ -12,11 +12,11 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import pyarrow as pa
 
+from runtime.columns import CHANGE_TYPE, PART, ROWID
 from runtime.lake.table import quoted
 from runtime.staging import changes
 from runtime.staging import chunks as chunk_files
 from runtime.staging.changes import Shape
-from runtime.staging.chunks import CHANGE_TYPE, PART, ROWID
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -16,50 +16,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from runtime.columns import CHANGE_TYPE, H1, H2, HASH, KEY, OURS, RECORD, ROWID
 from runtime.errors import HistoryGone
 from runtime.lake import effort
 from runtime.model import Column, Model
 from runtime.staging import changes, states
 from runtime.staging import chunks as chunk_files
 from runtime.staging.changes import Shape
-from runtime.staging.chunks import (
-    CARRIED,
-    CHANGE_TYPE,
-    CHANGES,
-    KEY,
-    RECORD,
-    ROWID,
-    WAITS,
-    Folded,
-    WaitingChunk,
-    fold,
-    read_chunk,
-    read_column,
-    units,
-)
-from runtime.staging.layout import ONE_TASK, spark_path, write, write_plain
+from runtime.staging.chunks import CARRIED, CHANGES, WAITS, WaitingChunk
+from runtime.staging.layout import ONE_TASK, spark_path, write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from runtime.kinds.built import Feed
-
-__all__ = [
-    "Folded",
-    "StageRequest",
-    "Staged",
-    "StagedChunk",
-    "WaitingChunk",
-    "fold",
-    "needs_stage",
-    "read_chunk",
-    "read_column",
-    "stage",
-    "stage_again",
-    "units",
-    "write_plain",
-]
-
 
 #: Bytes of a row that waits, about.
 ROW = 200
@@ -233,12 +203,10 @@ class _Staging:
     def _shape(self) -> Shape:
         r = self.request
         fields = {
-            f.name.lower(): f
-            for f in r.table.read(self.spark, r.version).schema.fields
-            if not f.name.startswith("__ondatra_")
+            f.name.lower(): f for f in r.table.read(self.spark, r.version).schema.fields if not f.name.startswith(OURS)
         }
         first = [fields.pop(c.name.lower()) for c in r.columns if c.name.lower() in fields]
-        hashes = [fields.pop(changes.HASH)] if changes.HASH in fields else []
+        hashes = [fields.pop(HASH)] if HASH in fields else []
         return Shape(r.model.kind, (*first, *fields.values(), *hashes))
 
     def _feed(self) -> _Feed:
@@ -276,8 +244,8 @@ class _Staging:
             f"CAST({ROWID} AS bigint) AS {ROWID}",
             changes.optional(table, KEY, "string"),
             f"true AS {RECORD}",
-            changes.optional(table, changes.H1, "bigint"),
-            changes.optional(table, changes.H2, "bigint"),
+            changes.optional(table, H1, "bigint"),
+            changes.optional(table, H2, "bigint"),
         )
 
     # what waits

@@ -13,12 +13,9 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from runtime.columns import CHANGE_TYPE, OURS, ROWID
 from runtime.model import Column
 
-ROW_ID, CHANGE_TYPE = "__ondatra_rowid", "__ondatra_change_type"
-CONTENT_HASH = "_content_hash"
-#: The engine's own columns: push functions see the row id and the change type, and no other of them.
-INTERNAL = "__ondatra_"
 #: Decimals with up to this many significant digits are exact as floats.
 EXACT_DIGITS = 15
 
@@ -26,8 +23,8 @@ EXACT_DIGITS = 15
 def to_rows(table: pa.Table, columns: Sequence[Column] = ()) -> list[dict[str, Any]]:
     """The rows of a chunk: the SELECT's columns, then `_content_hash`, row id and change type."""
     types = {c.name: c.duckdb_type.upper() for c in columns}
-    last = [n for n in (ROW_ID, CHANGE_TYPE) if n in table.column_names]
-    names = [n for n in table.column_names if not n.startswith(INTERNAL)] + last
+    last = [n for n in (ROWID, CHANGE_TYPE) if n in table.column_names]
+    names = [n for n in table.column_names if not n.startswith(OURS)] + last  # push functions see no other of ours
     cells = [to_values(table.column(name), types.get(name, "")) for name in names]
     return (
         [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)]

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from runtime.columns import OURS
 from runtime.errors import StoreError
 from runtime.store.base import AlreadyThere, Store
 from runtime.tracking import messages
@@ -318,9 +319,7 @@ def write_invalid(
     write_metadata(store, info)
     for start in range(0, table.num_rows, ROW_GROUP):
         part = table.slice(start, ROW_GROUP)
-        rows = values.to_rows(
-            part.drop_columns([n for n in part.column_names if n.startswith("__ondatra_")]), info.columns
-        )
+        rows = values.to_rows(part.drop_columns([n for n in part.column_names if n.startswith(OURS)]), info.columns)
         files.append(
             _write_file(
                 store, info, INVALID, invalid_table(info, part, rows, moment), {"ondatra.invalid": uuid4().hex}, reserve

@@ -14,6 +14,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from runtime.columns import CHANGE_TYPE, HASH, ROWID
 from runtime.custody.masks import Masker
 from runtime.model import Column
 
@@ -21,7 +22,7 @@ Rows = Sequence[dict[str, Any]]
 #: Rows that are put into JSON together: so few that their text stays in the processor's cache.
 _TOGETHER = 8_000
 #: What push() gets beside the model's columns.
-_OURS = ("__ondatra_rowid", "__ondatra_change_type", "_content_hash")
+_OURS = (ROWID, CHANGE_TYPE, HASH)
 
 
 def text(row: dict[str, Any]) -> str:

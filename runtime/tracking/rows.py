@@ -12,8 +12,10 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from runtime.columns import CHANGE_TYPE, KEY, RECORD, ROWID, STATUS
 from runtime.custody.masks import Masker
 from runtime.model import Column, Kind, Mask, Model
+from runtime.staging.units import KEYED
 from runtime.tracking import payloads
 
 Numbers = Sequence[int] | np.ndarray[Any, Any]
@@ -39,7 +41,6 @@ SCHEMA = pa.schema(
 )
 #: Columns of few words, which repeat.
 WORDS = ("operation", "status", "sync_configuration_id", "sync_run_id", "change_type", "outcome")
-KEYED = ("merge", "tracked", "scd2")
 STATUSES = {"ok": "succeeded", "warn": "succeeded", "error": "rejected", "reject": "rejected"}
 OPERATIONS: dict[Kind, str] = {
     "merge": "upsert",
@@ -49,7 +50,6 @@ OPERATIONS: dict[Kind, str] = {
     "partition": "mirror",
     "scd2": "append",
 }
-_ROWID, _CHANGE = "__ondatra_rowid", "__ondatra_change_type"
 
 
 @dataclass(frozen=True)
@@ -191,8 +191,11 @@ def record_table(info: RunInfo, batch: RecordBatch) -> pa.Table:
             else np.asarray(column)[picked]
         )
 
-    row_ids = _column(batch, _ROWID, of_picked, rows).cast(pa.int64())
-    changes, kinds = _column(batch, _CHANGE, of_picked, rows).cast(pa.string()).dictionary_encode(), of_picked(kinds)
+    row_ids = _column(batch, ROWID, of_picked, rows).cast(pa.int64())
+    changes, kinds = (
+        _column(batch, CHANGE_TYPE, of_picked, rows).cast(pa.string()).dictionary_encode(),
+        of_picked(kinds),
+    )
     keys = batch.keys if isinstance(batch.keys, pa.Array) else _strings(batch.keys)
     made = {
         "identifier": _identifier_column(info, rows, of_picked(keys), row_ids),
@@ -301,7 +304,7 @@ def _identifiers(info: RunInfo, rows: Sequence[dict[str, Any]], keys: Sequence[s
     if name := model.identifier:
         return [None if (v := masks.value(name, row.get(name))) is None else _text(v) for row in rows]
     if not model.key or info.kind not in (*KEYED, "append"):
-        return [None if (number := row.get(_ROWID)) is None else str(number) for row in rows]
+        return [None if (number := row.get(ROWID)) is None else str(number) for row in rows]
     if len(model.key) > 1:
         return [orjson.dumps([masks.value(n, row.get(n)) for n in model.key]).decode() for row in rows]
     (name,) = model.key
@@ -332,7 +335,7 @@ def _previous(info: RunInfo, batch: RecordBatch, records: np.ndarray[Any, Any]) 
         old = [j for j in range(first, end) if not records[j]]
         new = [j for j in range(first, end) if records[j]]
         if len(old) == 1 and len(new) > 1:  # scd2: the closed version stands against its own old image
-            new = [j for j in new if batch.rows[j][_CHANGE] == "update_postimage"]
+            new = [j for j in new if batch.rows[j][CHANGE_TYPE] == "update_postimage"]
         if len(old) == len(new) == 1:
             pairs.append((new[0], old[0]))
     texts = _payloads(info, [batch.rows[old] for _, old in pairs])
@@ -358,8 +361,8 @@ def _messages(info: RunInfo, batch: RecordBatch, picked: Sequence[int]) -> list[
 
 def invalid_table(info: RunInfo, part: pa.Table, rows: Sequence[dict[str, Any]], moment: datetime) -> pa.Table:
     n = len(rows)
-    status = part.column("__ondatra_status").to_pylist()
-    keys = part.column("__ondatra_key").to_pylist()
+    status = part.column(STATUS).to_pylist()
+    keys = part.column(KEY).to_pylist()
     names = ", ".join(info.model.key)
     said = {
         "NULL": f"NULL in the key: {names} must not be null",
@@ -392,8 +395,8 @@ def invalid_table(info: RunInfo, part: pa.Table, rows: Sequence[dict[str, Any]],
 
 def planned_table(info: RunInfo, rows: Sequence[dict[str, Any]], chunk: pa.Table) -> pa.Table:
     """What would be sent of a chunk: nothing was answered yet."""
-    records = chunk.column("__ondatra_record").to_pylist()
-    keys = chunk.column("__ondatra_key").cast(pa.string()).combine_chunks()
+    records = chunk.column(RECORD).to_pylist()
+    keys = chunk.column(KEY).cast(pa.string()).combine_chunks()
     n = len(rows)
     batch = RecordBatch(rows, records, keys, ["ok"] * n, [0] * n, [0] * n, [0] * n, [0] * n, "", 0)
     table = record_table(info, batch)

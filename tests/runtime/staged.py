@@ -15,7 +15,8 @@ from runtime.lake import effort
 from runtime.lake.table import LakeTable
 from runtime.model import Column, Model
 from runtime.staging import states
-from runtime.staging.stage import Staged, StageRequest, WaitingChunk, read_chunk, stage
+from runtime.staging.chunks import WaitingChunk, read_chunk
+from runtime.staging.stage import Staged, StageRequest, stage
 
 HASHED = [("__ondatra_h1", "BIGINT"), ("__ondatra_h2", "BIGINT")]
 COLUMNS = {

@@ -13,7 +13,8 @@ from staged import Lake, lines, read_chunk
 
 from runtime.lake.spark import session
 from runtime.staging import states
-from runtime.staging.stage import Staged, WaitingChunk
+from runtime.staging.chunks import WaitingChunk
+from runtime.staging.stage import Staged
 
 STATES = {
     "done": states.DONE,

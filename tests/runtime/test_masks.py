@@ -74,22 +74,22 @@ def test_a_row_is_masked_in_its_columns_and_in_the_text_of_the_others():
 )
 def test_values_are_found_plain_escaped_and_encoded(text, shown):
     rows = [{"name": "Ada Lovelace"}, {"name": '"Ace"'}, {"name": "Åsa Ek"}]
-    assert MASKER.scrub(text, rows) == shown
+    assert MASKER.scrubber(rows)(text) == shown
 
 
 def test_short_values_are_left_in_free_text():
-    assert MASKER.scrub("Ada met Bob", [{"name": "Ada"}]) == "Ada met Bob"
+    assert MASKER.scrubber([{"name": "Ada"}])("Ada met Bob") == "Ada met Bob"
 
 
 def test_a_longer_value_wins_over_one_that_it_contains():
-    assert MASKER.scrub("ada@example.com", [{"name": "ada@"}, {"email": "ada@example.com"}]) == hashed(
+    assert MASKER.scrubber([{"name": "ada@"}, {"email": "ada@example.com"}])("ada@example.com") == hashed(
         "ada@example.com"
     )
 
 
 def test_what_was_put_in_is_not_searched_again():
     digits = hashed("ada@example.com")[:4]
-    assert MASKER.scrub("ada@example.com", [{"email": "ada@example.com"}, {"name": digits}]) == hashed(
+    assert MASKER.scrubber([{"email": "ada@example.com"}, {"name": digits}])("ada@example.com") == hashed(
         "ada@example.com"
     )
 
@@ -102,8 +102,4 @@ def test_half_a_value_at_the_end_of_a_cut_text_is_taken_away():
 def test_without_masks_nothing_changes():
     row = {"name": "Ada Lovelace"}
     plain = Masker([], KEY)
-    assert (bool(plain), plain.row(row), plain.scrub("Ada Lovelace", [row])) == (False, row, "Ada Lovelace")
-
-
-def test_a_search_looks_for_both_forms():
-    assert MASKER.search_forms(["email"], "ada@example.com") == ["ada@example.com", hashed("ada@example.com")]
+    assert (bool(plain), plain.row(row), plain.scrubber([row])("Ada Lovelace")) == (False, row, "Ada Lovelace")

@@ -15,7 +15,10 @@ from staged import Lake, lines, rows_of, waiting
 from runtime.errors import HistoryGone
 from runtime.lake.spark import session
 from runtime.staging import states
-from runtime.staging.stage import WaitingChunk, fold, needs_stage, read_chunk, read_column, units, write_plain
+from runtime.staging.chunks import WaitingChunk, read_chunk, read_column
+from runtime.staging.layout import write_plain
+from runtime.staging.stage import needs_stage
+from runtime.staging.units import unit_starts
 
 pytestmark = pytest.mark.spark
 
@@ -69,7 +72,7 @@ def test_a_closed_version_stands_before_the_new_one(spark: Any, tmp_path: Path) 
     ]
     assert column(chunk.url, "__ondatra_record") == [False, True, True] * 2
     assert (staged.changed, staged.deleted, chunk.records) == (2, 2, 4)
-    assert units(read_chunk(chunk.url, None), "scd2").tolist() == [0, 3]
+    assert unit_starts(read_chunk(chunk.url, None), "scd2").tolist() == [0, 3]
 
 
 def test_an_undelivered_version_that_was_closed_goes_out_closed_and_first(spark: Any, tmp_path: Path) -> None:
@@ -127,7 +130,9 @@ def test_a_large_first_run_becomes_files_of_about_the_wanted_size_in_key_order(s
     assert min(sizes) > 7_000 and max(sizes) < 13_000
     keys = [k for c in staged.chunks for k in column(c.url, "__ondatra_key")]
     assert keys == sorted(keys)
-    assert sum(len(units(read_chunk(c.url, None), "tracked")) for c in staged.chunks) == 10_000  # no group in two files
+    assert (
+        sum(len(unit_starts(read_chunk(c.url, None), "tracked")) for c in staged.chunks) == 10_000
+    )  # no group in two files
 
 
 def test_a_large_append_keeps_the_order_of_row_ids_over_its_files(spark: Any, tmp_path: Path) -> None:
@@ -350,30 +355,6 @@ def test_a_first_full_run_inserts(spark: Any, tmp_path: Path) -> None:
 # housekeeping
 
 
-def test_remains_are_folded_into_one_chunk_in_their_order(spark: Any, tmp_path: Path) -> None:
-    lake = Lake(spark, tmp_path, "merge")
-    lake.insert(("a", "1"), ("b", "1"))
-    (one,) = waiting(lake.stage(None), states.REFUSED)
-    mark = lake.version
-    lake.insert(("c", "1"), ("d", "1"))
-    (two,) = waiting(lake.stage(mark), states.UNKNOWN, first_id=2)
-    one.states[0], two.states[1] = states.DONE, states.SUPERSEDED
-    folded = fold([one, two], (tmp_path / "folded").as_uri())
-    assert rows_of(folded.url) == [("insert", "b", "1"), ("insert", "c", "1")]
-    assert (folded.rows, folded.records, folded.change_counts, folded.states.tolist()) == (
-        2,
-        2,
-        {"insert": 2},
-        [states.REFUSED, states.UNKNOWN],
-    )
-    assert {i: p.tolist() for i, p in folded.origins.items()} == {1: [1], 2: [0]}
-    mark = lake.version
-    lake.change([("b", "2")])
-    staged = lake.stage(mark, WaitingChunk(3, folded.url, folded.states))
-    assert lines(staged) == [("insert", "b", "2")]
-    assert {i: p.tolist() for i, p in staged.superseded.items()} == {3: [0]}
-
-
 def test_lost_history_is_said(spark: Any, tmp_path: Path) -> None:
     lake = Lake(spark, tmp_path, "merge")
     lake.insert(("a", "1"))
@@ -386,7 +367,7 @@ def test_lost_history_is_said(spark: Any, tmp_path: Path) -> None:
 
 
 def test_a_chunk_without_rows_has_no_units() -> None:
-    assert units(pa.table({"__ondatra_key": pa.array([], pa.string())}), "merge").tolist() == []
+    assert unit_starts(pa.table({"__ondatra_key": pa.array([], pa.string())}), "merge").tolist() == []
 
 
 # whatever the model's columns are called

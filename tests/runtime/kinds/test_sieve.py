@@ -19,7 +19,8 @@ from runtime.kinds.built import Feed
 from runtime.kinds.sieve import commit, filters
 from runtime.lake import effort, note
 from runtime.lake.table import H1
-from runtime.staging.stage import Staged, StageRequest, read_chunk, stage
+from runtime.staging.chunks import read_chunk
+from runtime.staging.stage import Staged, StageRequest, stage
 
 ROWS = [(i, f"n{i}") for i in range(40)]
 
