@@ -38,7 +38,7 @@ from django.core.management import call_command  # noqa: E402
 from ondatra_web.models import MessageGroup, Organization, RecordFile, Run, Sync, Workspace  # noqa: E402
 from ondatra_web.tracking import records as product  # noqa: E402
 from runtime.records import exports, query  # noqa: E402
-from runtime.records.query import FileRef, Filter  # noqa: E402
+from runtime.records.filter import FileRef, Filter  # noqa: E402
 from runtime.store.folder import FolderStore  # noqa: E402
 from runtime.tracking import files as tracking  # noqa: E402
 

@@ -13,7 +13,7 @@ from ondatra_web import audit, queue
 from ondatra_web.models import Run, Sync
 from ondatra_web.runs import waiting
 from runtime.errors import ConfigError
-from runtime.records.query import Filter
+from runtime.records.filter import Filter
 
 
 def start_run(

@@ -21,7 +21,7 @@ from ondatra_web.models import MessageGroup, RecordFile, Run
 from ondatra_web.tracking import exporting, stores
 from ondatra_web.tracking import records as web_records
 from runtime.records import exports
-from runtime.records.query import STATUSES, Filter
+from runtime.records.filter import STATUSES, Filter
 
 #: Pages further behind are fetched with `cursor`.
 FURTHEST = 100_000

@@ -9,7 +9,7 @@ import orjson
 from rest_framework import serializers
 
 from ondatra_web.models import Export, MessageGroup, ModelState, Run, RunLog, Sync
-from runtime.records.query import SHOWN
+from runtime.records.filter import SHOWN
 
 #: Census has five words for the state of a run.
 STATUS = {

@@ -94,7 +94,7 @@ class Export(models.Model):
     run = models.ForeignKey(Run, models.CASCADE)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
     format = models.CharField(max_length=10)
-    filter = models.JSONField(default=dict)  # of runtime.records.query.Filter, what is not None
+    filter = models.JSONField(default=dict)  # of runtime.records.filter.Filter, what is not None
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.QUEUED)
     wanted = models.BigIntegerField(null=True)  # rows that match
     rows = models.BigIntegerField(default=0)  # written so far

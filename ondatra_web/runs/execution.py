@@ -32,7 +32,7 @@ from runtime.model import Column
 from runtime.pipeline import line as pipeline
 from runtime.project.check import Project
 from runtime.push.function import CallContext, PushFunction, load_push
-from runtime.records.query import Filter
+from runtime.records.filter import Filter
 from runtime.sources.columns import WithSpark
 from runtime.sql import Translated
 from runtime.store.base import Store

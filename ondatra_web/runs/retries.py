@@ -16,7 +16,7 @@ from ondatra_web.runs import waiting
 from ondatra_web.tracking import records as web_records
 from runtime.columns import KEY, RECORD, ROWID
 from runtime.records import exports
-from runtime.records.query import Filter
+from runtime.records.filter import Filter
 from runtime.staging import chunks as chunk_files
 from runtime.staging import states
 from runtime.staging.units import KEYED, unit_starts

@@ -22,7 +22,7 @@ from ondatra_web.models import Export, Run
 from ondatra_web.tracking import records as web_records
 from runtime.errors import Cancelled, ConfigError, OndatraError
 from runtime.records import exports, query
-from runtime.records.query import Filter
+from runtime.records.filter import Filter
 
 log = logging.getLogger("ondatra.exporting")
 KEPT = dt.timedelta(days=3)

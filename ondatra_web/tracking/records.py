@@ -18,8 +18,9 @@ from ondatra_web.tracking import stores
 from runtime.custody.masks import Masker
 from runtime.model import Mask
 from runtime.records import exports, query
+from runtime.records.filter import FileRef, Filter
 from runtime.records.history import LAST, HistoryIndex
-from runtime.records.query import FileRef, Filter, Page
+from runtime.records.query import Page
 from runtime.store.base import Store
 from runtime.store.folder import FolderStore
 from runtime.tracking import requests

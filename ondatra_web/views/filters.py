@@ -12,8 +12,8 @@ from ondatra_web.forms import STATUSES
 from ondatra_web.models import MessageGroup, Run
 from ondatra_web.tracking.records import files_of, with_masked
 from runtime.records import query as record_files
-from runtime.records.query import STATUSES as FILE_STATUSES
-from runtime.records.query import FileRef, Filter
+from runtime.records.filter import STATUSES as FILE_STATUSES
+from runtime.records.filter import FileRef, Filter
 
 #: (status, operation, change type) -> rows.
 Tally = Counter[tuple[str, str, str]]

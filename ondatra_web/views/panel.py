@@ -12,7 +12,7 @@ from ondatra_web.tracking.records import calls_of, history_of
 from ondatra_web.views.shown import cut, record_status
 from runtime.errors import OndatraError
 from runtime.records import exact, query
-from runtime.records.query import FileRef
+from runtime.records.filter import FileRef
 
 MOST_CALLS = 20
 MOST_RUNS = 20

@@ -22,7 +22,8 @@ from ondatra_web.views.panel import panel_of
 from ondatra_web.views.shown import SignedIn, kept_until, record_status, records_visible
 from runtime.errors import OndatraError
 from runtime.records import query as record_files
-from runtime.records.query import FileRef, Filter, Page
+from runtime.records.filter import FileRef, Filter
+from runtime.records.query import Page
 
 SIZE = 25
 MOST_REASONS = 100

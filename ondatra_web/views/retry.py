@@ -15,7 +15,7 @@ from ondatra_web.tracking import records
 from ondatra_web.views.filters import chosen_filter
 from ondatra_web.views.shown import SignedIn
 from runtime.errors import OndatraError
-from runtime.records.query import Filter
+from runtime.records.filter import Filter
 
 
 @login_required

@@ -13,7 +13,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from ondatra_web.models import Run
-from runtime.records.query import SHOWN
+from runtime.records.filter import SHOWN
 
 #: Characters of a message, a value or a body that a page shows.
 MOST_TEXT = 64 * 1024

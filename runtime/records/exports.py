@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 
 from runtime.errors import ConfigError, StoreError
 from runtime.records import duck
-from runtime.records.query import NAMES, FileRef, Filter, opened, roots
+from runtime.records.filter import FileRef, Filter
+from runtime.records.opened import NAMES, opened, roots
 from runtime.tracking.files import MOMENT, SCHEMA
 
 Format = Literal["csv", "json", "jsonl", "parquet"]

@@ -23,7 +23,8 @@ import pyarrow.parquet as pq
 
 from runtime.errors import StoreError
 from runtime.records import duck
-from runtime.records.query import FileRef, Filter, Opened, opened, roots
+from runtime.records.filter import FileRef, Filter
+from runtime.records.opened import Opened, opened, roots
 
 #: What the index says of each record; the rest is fetched by `place`.
 COLUMNS = (

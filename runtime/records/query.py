@@ -1,7 +1,7 @@
 """Questions about record files, answered with DuckDB over named files: the database knows each file and what it counts.
 
 Pages go by position: files whose counts say that they hold nothing are not opened, and no page sorts or skips rows
-that a count can skip. Files with fewer columns (7 or 8, as others write them) or more are read by name.
+that a count can skip.
 """
 
 from __future__ import annotations
@@ -11,159 +11,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 
-from runtime.errors import ConfigError, StoreError
+from runtime.errors import ConfigError
 from runtime.records import duck, exact
 from runtime.records.duck import quoted
+from runtime.records.filter import FileRef, Filter
+from runtime.records.opened import NAMES, Opened, opened, roots
 from runtime.store.base import Store
-from runtime.tracking import messages
-from runtime.tracking.files import SCHEMA
 
-NAMES = tuple(SCHEMA.names)
-#: What a person may call a status -> the words in the files.
-STATUSES: dict[str, tuple[str, ...]] = {
-    "success": ("succeeded",),
-    "succeeded": ("succeeded",),
-    "rejected": ("rejected",),
-    "invalid": ("NULL", "DUPLICATE"),
-    "null": ("NULL",),
-    "duplicate": ("DUPLICATE",),
-    "planned": ("planned",),
-}
-SHOWN = {
-    "succeeded": "Success",
-    "rejected": "Rejected",
-    "NULL": "Invalid",
-    "DUPLICATE": "Invalid",
-    "planned": "Planned",
-}
-_TYPES = {"string": "VARCHAR", "int64": "BIGINT", "int32": "INTEGER", "timestamp[us, tz=UTC]": "TIMESTAMPTZ"}
 #: Files looked at together where no count tells which of them hold a match; the last group is all the rest.
 GROUPS = (2, 16)
-
-
-@dataclass(frozen=True)
-class FileRef:
-    """A record file as the database knows it. Without `counts` or `operations` it is opened to be counted."""
-
-    store: Store
-    path: str
-    rows: int
-    counts: Mapping[str, int] | None = None
-    operations: Mapping[str, int] | None = None  # "status|operation|change_type" -> rows
-    min_identifier: str | None = None
-    max_identifier: str | None = None
-    run_id: int | None = None
-
-    @property
-    def name(self) -> str:
-        """`records_updated.3`: unique within a run."""
-        return self.path.rsplit("/", 1)[-1].removesuffix(".parquet")
-
-
-@dataclass(frozen=True)
-class Filter:
-    """What is looked for; what is None does not matter. `message` is a substring without case in which `%` stands for
-    anything, `pattern` a message group, `identifiers` exact ones (plain and masked forms), `prefix` the beginning of
-    one."""
-
-    status: str | None = None
-    operation: str | None = None
-    change_type: str | None = None
-    message: str | None = None
-    identifier: str | None = None
-    prefix: str | None = None
-    pattern: str | None = None
-    identifiers: tuple[str, ...] = ()
-
-    @property
-    def statuses(self) -> tuple[str, ...]:
-        """As in the files; empty for all. Raises ConfigError."""
-        if not self.status:
-            return ()
-        try:
-            return STATUSES[self.status.lower()]
-        except KeyError:
-            raise ConfigError(f"there is no status {self.status!r}; there are: {', '.join(STATUSES)}") from None
-
-    @property
-    def exact(self) -> tuple[str, ...]:
-        return (*self.identifiers, *(() if self.identifier is None else (self.identifier,)))
-
-    @property
-    def by_counts(self) -> bool:
-        """Whether the files' counts alone tell how many rows match."""
-        return not (self.exact or self.prefix or self.message or self.pattern)
-
-    def matches(self, file: FileRef) -> int | None:
-        """How many rows of the file match, where its counts tell."""
-        if self.operation or self.change_type:
-            if file.operations is None:
-                return None
-            split = [(k.split("|"), n) for k, n in file.operations.items()]
-            return sum(
-                n
-                for (status, operation, change), n in split
-                if (not self.statuses or status in self.statuses)
-                and self.operation in (None, "", operation)
-                and self.change_type in (None, "", change)
-            )
-        if not self.statuses:
-            return file.rows
-        return None if file.counts is None else sum(file.counts.get(s, 0) for s in self.statuses)
-
-    def may_hold(self, file: FileRef) -> bool:
-        """Whether it is worth opening the file."""
-        if self.matches(file) == 0:
-            return False
-        low, high = file.min_identifier, file.max_identifier
-        if low is None or high is None:
-            return True
-        if self.exact and not any(low <= text <= high for text in self.exact):
-            return False
-        return not self.prefix or (
-            low[: len(self.prefix)] <= self.prefix <= high[: len(self.prefix)] if self.prefix else True
-        )
-
-    def where(self) -> tuple[str, dict[str, Any]]:
-        """The condition with its bound values."""
-        parts: list[str] = []
-        values: dict[str, Any] = {}
-
-        def add(sql: str, **bound: Any) -> None:
-            parts.append(sql)
-            values.update(bound)
-
-        if self.statuses:
-            add(
-                f"status IN ({', '.join(map(quoted, self.statuses))})"
-            )  # our own words, so that files are pruned by them
-        if self.operation:
-            add("operation = $operation", operation=self.operation)
-        if self.change_type:
-            add("change_type = $change_type", change_type=self.change_type)
-        if len(self.exact) == 1:
-            add("identifier = $identifier", identifier=self.exact[0])
-        elif self.exact:
-            add("list_contains($identifiers, identifier)", identifiers=list(self.exact))
-        if self.prefix:
-            add("starts_with(identifier, $prefix)", prefix=self.prefix)
-        if self.message and "%" not in self.message:
-            # most rows have no message, and to see that costs less than to look for text in none
-            add("status_message IS NOT NULL AND contains(lower(status_message), lower($message))", message=self.message)
-        elif self.message:
-            add(
-                r"status_message ILIKE $message ESCAPE '\'",
-                message="%" + re.sub(r"([\\_])", r"\\\1", self.message) + "%",
-            )
-        if self.pattern:
-            add(r"status_message LIKE $pattern ESCAPE '\'", pattern=messages.like(self.pattern))
-        return " AND ".join(parts) or "true", values
 
 
 @dataclass(frozen=True)
@@ -182,110 +43,6 @@ def planned_file(store: Store, path: str, run_id: int | None = None) -> FileRef:
     counted = said.group_by(said.column_names).aggregate([([], "count_all")]).to_pylist()
     operations = {f"{r['status']}|{r['operation']}|{r['change_type'] or ''}": r["count_all"] for r in counted}
     return FileRef(store, path, said.num_rows, {"planned": said.num_rows}, operations, run_id=run_id)
-
-
-# reading
-
-
-@dataclass(frozen=True)
-class Opened:
-    """Files that follow one another and have the same columns."""
-
-    files: tuple[FileRef, ...]
-    places: tuple[Path, ...]
-    names: frozenset[str]
-
-    def source(self, columns: Sequence[str] = NAMES, *, position: bool = False) -> str:
-        """A SELECT of the named columns; one that the files lack is NULL. With the row's position in its file and,
-        where there are several, the file."""
-        picked = [
-            f"CAST({name} AS {_TYPES[str(SCHEMA.field(name).type)]}) AS {name}"
-            if name in self.names
-            else f"CAST({self._missing(name)} AS {_TYPES[str(SCHEMA.field(name).type)]}) AS {name}"
-            for name in columns
-        ]
-        extra = ["file_row_number AS __row", *["filename AS __file"] * (len(self.files) > 1)] if position else []
-        options = ", file_row_number = true, filename = true" if position else ""
-        return f"SELECT {', '.join([*picked, *extra])} FROM read_parquet($files{options}, hive_partitioning = false)"
-
-    def _missing(self, name: str) -> str:
-        """Older files say only in their path to which sync and run they belong."""
-        parts = self.files[0].path.split("/")
-        told = {"sync_configuration_id": -3, "sync_run_id": -2}.get(name)
-        return (
-            quoted(parts[told])
-            if told and len(parts) >= 3 and len({f.path.rsplit("/", 1)[0] for f in self.files}) == 1
-            else "NULL"
-        )
-
-    def each(self) -> Iterator[Opened]:
-        """One file at a time."""
-        for file, place in zip(self.files, self.places, strict=True):
-            yield Opened((file,), (place,), self.names)
-
-    @property
-    def values(self) -> dict[str, Any]:
-        return {"files": [str(p) for p in self.places]}
-
-
-def opened(files: Sequence[FileRef], problems: list[str]) -> Iterator[Opened]:
-    """The files in groups of equal columns, in order; one that cannot be read is reported and left out."""
-    group: list[tuple[FileRef, Path]] = []
-    names: frozenset[str] = frozenset()
-    for file, place in zip(files, _local(files, problems), strict=True):
-        if place is None:
-            continue
-        try:
-            mine = frozenset(duck.columns_of(place)) & frozenset(NAMES)
-        except StoreError as error:
-            problems.append(str(error))
-            continue
-        if "identifier" not in mine:
-            problems.append(f"{file.name}.parquet is no record file: it has no column `identifier`")
-            continue
-        if group and mine != names:
-            yield Opened(tuple(f for f, _ in group), tuple(p for _, p in group), names)
-            group = []
-        group.append((file, place))
-        names = mine
-    if group:
-        yield Opened(tuple(f for f, _ in group), tuple(p for _, p in group), names)
-
-
-def _local(files: Sequence[FileRef], problems: list[str]) -> Sequence[Path | None]:
-    stores = {id(f.store): f.store for f in files}
-    if len(stores) == 1:
-        try:
-            return next(iter(stores.values())).locals([f.path for f in files])
-        except StoreError:
-            pass  # one by one, to learn which
-    found: list[Path | None] = []
-    for file in files:
-        try:
-            found.append(file.store.local(file.path))
-        except StoreError as error:
-            problems.append(str(error))
-            found.append(None)
-    return found
-
-
-def roots(files: Sequence[FileRef]) -> set[Path]:
-    """The folders that may be read for these files: the record folder of one organization, or a cache."""
-    stores = {id(f.store): f.store for f in files}
-    found = set()
-    for at, top in {
-        (id(f.store), "/".join(f.path.split("/", 2)[:2])) for f in files
-    }:  # few, where there are many files
-        root = stores[at].local_root()
-        found.add(
-            root / top
-            if top.startswith("sync_tracking_datasets/") and (root / "sync_tracking_datasets").is_dir()
-            else root
-        )
-    return found
-
-
-# questions
 
 
 def page(

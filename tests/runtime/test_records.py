@@ -15,7 +15,7 @@ import pytest
 
 from runtime.errors import ConfigError, StoreError
 from runtime.records import exports, query
-from runtime.records.query import FileRef, Filter
+from runtime.records.filter import FileRef, Filter
 from runtime.store.folder import FolderStore
 from runtime.tracking import files as tracking
 
@@ -340,9 +340,10 @@ def test_an_export_says_at_its_end_what_could_not_be_read(store):
 
 def test_questions_cannot_read_outside_of_the_organization(store, files, tmp_path):
     from runtime.records import duck
+    from runtime.records.opened import roots
 
     (tmp_path / "secret.txt").write_text("x")
-    with duck.cursor(query.roots(files)) as one:
+    with duck.cursor(roots(files)) as one:
         for sql in (
             f"SELECT * FROM read_text('{tmp_path}/secret.txt')",
             f"COPY (SELECT 1) TO '{tmp_path}/out.csv'",

@@ -13,6 +13,7 @@ from test_records import put, record
 
 from runtime.errors import ConfigError, StoreError
 from runtime.records import exports, query
+from runtime.records.filter import Filter
 from runtime.store.base import AlreadyThere, Credentials
 from runtime.store.folder import FolderStore
 from runtime.store.opening import open_store
@@ -218,7 +219,7 @@ def test_records_in_a_bucket_are_asked_and_exported_like_those_in_a_folder(s3, t
     files = [put(store, [record(i + 10 * n) for i in range(10)], n) for n in range(3)]
     out = io.BytesIO()
     assert [r["row_id"] for r in query.page(files, offset=8, limit=5).rows] == [8, 9, 10, 11, 12]
-    assert [r["row_id"] for r in query.page(files, query.Filter(identifier="id_0025")).rows] == [25]
+    assert [r["row_id"] for r in query.page(files, Filter(identifier="id_0025")).rows] == [25]
     assert exports.export(files, None, "jsonl", out) == 30
     assert f"FROM read_parquet('s3://{BUCKET}/" in query.duckdb_query(files)
 

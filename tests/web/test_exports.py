@@ -22,7 +22,7 @@ from ondatra_web.views import downloads
 from runtime.custody.masks import Masker
 from runtime.errors import ConfigError
 from runtime.model import Mask
-from runtime.records.query import Filter
+from runtime.records.filter import Filter
 from tests.web.filled import a_run, a_sync, closing, person, put_records, record, workspace
 
 pytestmark = pytest.mark.django_db

@@ -19,7 +19,7 @@ from ondatra_web.runs import outbox
 from ondatra_web.tracking import facts, records
 from runtime.custody.masks import Masker
 from runtime.model import Column, Mask, Model
-from runtime.records.query import Filter
+from runtime.records.filter import Filter
 from runtime.store.folder import FolderStore
 from runtime.store.opening import open_store
 from runtime.tracking import files

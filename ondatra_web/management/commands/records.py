@@ -16,7 +16,7 @@ from ondatra_web.models import Run
 from ondatra_web.tracking import records as web_records
 from runtime.errors import ConfigError, StoreError
 from runtime.records import exports, query
-from runtime.records.query import FileRef, Filter
+from runtime.records.filter import STATUSES, FileRef, Filter
 
 MOST_TABLE_ROWS = 1_000
 TELL_SECONDS = 5
@@ -27,7 +27,7 @@ class Command(RunCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("--status", metavar="S", help=f"one of {', '.join(query.STATUSES)}")
+        parser.add_argument("--status", metavar="S", help=f"one of {', '.join(STATUSES)}")
         parser.add_argument("--message-like", metavar="M", help="a part of the message, or a pattern with %%")
         parser.add_argument(
             "--identifier", metavar="I", help="the key as the records show it, or the plain one where it is masked"

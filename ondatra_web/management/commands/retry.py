@@ -11,7 +11,7 @@ from ondatra_web.management.commands.run import text
 from ondatra_web.models import Run
 from ondatra_web.runs import execution, resending, retries
 from runtime.errors import ConfigError, ProjectError, StoreError
-from runtime.records.query import Filter
+from runtime.records.filter import Filter
 
 
 class Command(RunCommand):

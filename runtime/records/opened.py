@@ -1,0 +1,132 @@
+"""Record files, opened by name and read by column: with fewer columns (7 or 8, as others write) or with more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from runtime.errors import StoreError
+from runtime.records import duck
+from runtime.records.duck import quoted
+from runtime.records.filter import FileRef
+from runtime.tracking.files import SCHEMA
+
+NAMES = tuple(SCHEMA.names)
+#: What a person may call a status -> the words in the files.
+STATUSES: dict[str, tuple[str, ...]] = {
+    "success": ("succeeded",),
+    "succeeded": ("succeeded",),
+    "rejected": ("rejected",),
+    "invalid": ("NULL", "DUPLICATE"),
+    "null": ("NULL",),
+    "duplicate": ("DUPLICATE",),
+    "planned": ("planned",),
+}
+SHOWN = {
+    "succeeded": "Success",
+    "rejected": "Rejected",
+    "NULL": "Invalid",
+    "DUPLICATE": "Invalid",
+    "planned": "Planned",
+}
+_TYPES = {"string": "VARCHAR", "int64": "BIGINT", "int32": "INTEGER", "timestamp[us, tz=UTC]": "TIMESTAMPTZ"}
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Files that follow one another and have the same columns."""
+
+    files: tuple[FileRef, ...]
+    places: tuple[Path, ...]
+    names: frozenset[str]
+
+    def source(self, columns: Sequence[str] = NAMES, *, position: bool = False) -> str:
+        """A SELECT of the named columns; one that the files lack is NULL. With the row's position in its file and,
+        where there are several, the file."""
+        picked = [
+            f"CAST({name} AS {_TYPES[str(SCHEMA.field(name).type)]}) AS {name}"
+            if name in self.names
+            else f"CAST({self._missing(name)} AS {_TYPES[str(SCHEMA.field(name).type)]}) AS {name}"
+            for name in columns
+        ]
+        extra = ["file_row_number AS __row", *["filename AS __file"] * (len(self.files) > 1)] if position else []
+        options = ", file_row_number = true, filename = true" if position else ""
+        return f"SELECT {', '.join([*picked, *extra])} FROM read_parquet($files{options}, hive_partitioning = false)"
+
+    def _missing(self, name: str) -> str:
+        """Older files say only in their path to which sync and run they belong."""
+        parts = self.files[0].path.split("/")
+        told = {"sync_configuration_id": -3, "sync_run_id": -2}.get(name)
+        return (
+            quoted(parts[told])
+            if told and len(parts) >= 3 and len({f.path.rsplit("/", 1)[0] for f in self.files}) == 1
+            else "NULL"
+        )
+
+    def each(self) -> Iterator[Opened]:
+        """One file at a time."""
+        for file, place in zip(self.files, self.places, strict=True):
+            yield Opened((file,), (place,), self.names)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        return {"files": [str(p) for p in self.places]}
+
+
+def opened(files: Sequence[FileRef], problems: list[str]) -> Iterator[Opened]:
+    """The files in groups of equal columns, in order; one that cannot be read is reported and left out."""
+    group: list[tuple[FileRef, Path]] = []
+    names: frozenset[str] = frozenset()
+    for file, place in zip(files, _local(files, problems), strict=True):
+        if place is None:
+            continue
+        try:
+            mine = frozenset(duck.columns_of(place)) & frozenset(NAMES)
+        except StoreError as error:
+            problems.append(str(error))
+            continue
+        if "identifier" not in mine:
+            problems.append(f"{file.name}.parquet is no record file: it has no column `identifier`")
+            continue
+        if group and mine != names:
+            yield Opened(tuple(f for f, _ in group), tuple(p for _, p in group), names)
+            group = []
+        group.append((file, place))
+        names = mine
+    if group:
+        yield Opened(tuple(f for f, _ in group), tuple(p for _, p in group), names)
+
+
+def _local(files: Sequence[FileRef], problems: list[str]) -> Sequence[Path | None]:
+    stores = {id(f.store): f.store for f in files}
+    if len(stores) == 1:
+        try:
+            return next(iter(stores.values())).locals([f.path for f in files])
+        except StoreError:
+            pass  # one by one, to learn which
+    found: list[Path | None] = []
+    for file in files:
+        try:
+            found.append(file.store.local(file.path))
+        except StoreError as error:
+            problems.append(str(error))
+            found.append(None)
+    return found
+
+
+def roots(files: Sequence[FileRef]) -> set[Path]:
+    """The folders that may be read for these files: the record folder of one organization, or a cache."""
+    stores = {id(f.store): f.store for f in files}
+    found = set()
+    for at, top in {
+        (id(f.store), "/".join(f.path.split("/", 2)[:2])) for f in files
+    }:  # few, where there are many files
+        root = stores[at].local_root()
+        found.add(
+            root / top
+            if top.startswith("sync_tracking_datasets/") and (root / "sync_tracking_datasets").is_dir()
+            else root
+        )
+    return found
