@@ -32,15 +32,13 @@ class Choice:
 
 def filter_of(run: Run, address: Mapping[str, Any]) -> Filter:
     """What the address asks for."""
-    pattern = None
-    if address.get("reason"):
-        pattern = MessageGroup.objects.filter(run=run, pk=address["reason"]).values_list("pattern", flat=True).first()
+    group = MessageGroup.objects.filter(run=run, pk=address["reason"]).first() if address.get("reason") else None
     return Filter(
-        status=address.get("status") or None,
+        status=address.get("status") or (group.status if group else None),
         operation=address.get("operation") or None,
         change_type=address.get("change_type") or None,
         prefix=address.get("q") or None,
-        pattern=pattern,
+        pattern=group.pattern if group else None,
     )
 
 

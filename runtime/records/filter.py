@@ -82,7 +82,7 @@ class Filter:
     @property
     def by_counts(self) -> bool:
         """Whether the files' counts alone tell how many rows match."""
-        return not (self.exact or self.prefix or self.message or self.pattern)
+        return not (self.exact or self.prefix or self.message or self.pattern is not None)
 
     def matches(self, file: FileRef) -> int | None:
         """How many rows of the file match, where its counts tell."""
@@ -145,6 +145,10 @@ class Filter:
                 r"status_message ILIKE $message ESCAPE '\'",
                 message="%" + re.sub(r"([\\_])", r"\\\1", self.message) + "%",
             )
-        if self.pattern:
-            add(r"status_message LIKE $pattern ESCAPE '\'", pattern=messages.like(self.pattern))
+        if self.pattern is not None:
+            add(
+                rf"status_message LIKE $like ESCAPE '\' AND {messages.has_pattern('status_message', self.pattern)}",
+                like=messages.like(self.pattern),  # costs little, and passes few that the pattern does not
+                pattern=self.pattern,
+            )
         return " AND ".join(parts) or "true", values

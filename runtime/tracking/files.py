@@ -293,14 +293,17 @@ def _groups(said: pa.Table) -> list[MessageGroup]:
         .group_by(["status", "status_message"], use_threads=False)
         .aggregate([("identifier", "first"), ("identifier", "count", pc.CountOptions(mode="all"))])
     )
+    patterns = messages.patterns(distinct.column("status_message").combine_chunks()).to_pylist()
     rows: Counter[tuple[str, str]] = Counter()
     samples: dict[tuple[str, str], tuple[str, str | None]] = {}
-    for entry in distinct.to_pylist():
-        group = entry["status"], messages.pattern(entry["status_message"])
+
+    for entry, pattern in zip(distinct.to_pylist(), patterns, strict=True):
+        group = entry["status"], pattern
         if group not in rows and len(rows) >= MOST_GROUPS:
             group = entry["status"], OTHER
         rows[group] += entry["identifier_count"]
         samples.setdefault(group, (_sample(entry["status_message"]) or "", _sample(entry["identifier_first"])))
+
     return [MessageGroup(status, said, n, *samples[status, said]) for (status, said), n in rows.most_common()]
 
 

@@ -1,45 +1,106 @@
-"""Messages are grouped by what they say."""
+"""Messages are grouped by what they say, and a group's filter finds what the group counts."""
 
 from __future__ import annotations
 
+import random
+import time
+
 import duckdb
+import pyarrow as pa
 import pytest
 
+from runtime.records.filter import Filter
 from runtime.tracking import messages
 
+CASES = [
+    ("no contact 17 found", "no contact ‹n› found"),
+    ("status -1.5% of 1,300", "status ‹n› of ‹n›"),
+    ('field "name" too long (max 12)', "field ‹text› too long (max ‹n›)"),
+    ("bad address 'ada@example.com'", "bad address ‹text›"),
+    ("bad address ada@example.com", "bad address ‹address›"),
+    ("HTTP 500 from https://api.example.com/v1/x?id=3", "HTTP ‹n› from ‹address›"),
+    ("10.0.0.1:80 refused", "‹address› refused"),
+    ("id 0f8fad5b-d9cb-469f-a165-70867728950e is gone", "id ‹id› is gone"),
+    ("object 5f2b8c1e9a is 0x1F", "object ‹id› is ‹id›"),
+    ("timeout after 30s, 4xx", "timeout after ‹n›s, ‹n›xx"),
+    ("at 2026-01-15T08:09:10Z", "at ‹time›"),
+    ("don't do that, it's wrong", "don't do that, it's wrong"),
+    ("two\n  lines", "two lines"),
+    (" a\0b\1c ", "a b c"),
+    ("", ""),
+]
+#: Of these, each has its own group, however alike they look to a pattern with wildcards.
+ALIKE = [
+    "no row 1 at a_b",
+    "no row 1 at aXb",
+    "value x% of 3 refused",
+    "value x and more of 3 refused",
+    "order 17 refused",
+    "order 'x' refused",
+    "order refused",
+    r"a \ b_c",
+    r"a \\ b_c",
+    "word " * 1_000 + "a",
+    "",
+    "it's 5 o'clock",
+]
 
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [
-        ("no contact 17 found", "no contact ‹n› found"),
-        ("status -1.5% of 1,300", "status ‹n› of ‹n›"),
-        ('field "name" too long (max 12)', "field ‹text› too long (max ‹n›)"),
-        ("bad address 'ada@example.com'", "bad address ‹text›"),
-        ("bad address ada@example.com", "bad address ‹address›"),
-        ("HTTP 500 from https://api.example.com/v1/x?id=3", "HTTP ‹n› from ‹address›"),
-        ("10.0.0.1:80 refused", "‹address› refused"),
-        ("id 0f8fad5b-d9cb-469f-a165-70867728950e is gone", "id ‹id› is gone"),
-        ("object 5f2b8c1e9a is 0x1F", "object ‹id› is ‹id›"),
-        ("at 2026-01-15T08:09:10Z", "at ‹time›"),
-        ("don't do that, it's wrong", "don't do that, it's wrong"),
-        ("two\n  lines", "two lines"),
-        ("", ""),
-    ],
-)
-def test_what_differs_becomes_a_placeholder(message, expected):
+
+def found_by(pattern: str, said: list[str]) -> list[str]:
+    """What the filter of a group finds among messages."""
+    where, values = Filter(pattern=pattern).where()
+    found = pa.table({"status_message": pa.array(said, pa.string())})  # noqa: F841, DuckDB reads it by its name
+    return [row[0] for row in duckdb.execute(f"SELECT status_message FROM found WHERE {where}", values).fetchall()]
+
+
+@pytest.mark.parametrize(("message", "expected"), CASES)
+def test_what_differs_becomes_a_placeholder(message: str, expected: str) -> None:
     assert messages.pattern(message) == expected
 
 
-def test_a_long_message_gives_a_short_pattern():
+def test_a_long_message_gives_a_short_pattern() -> None:
     assert len(messages.pattern("word " * 100_000)) == messages.LONGEST_PATTERN
 
 
-@pytest.mark.parametrize(
-    "message",
-    ["no contact 17 found", 'field "a_b" is 5% too long', "two\n  lines of 100%", r"a \ b_c", "word " * 1_000],
-)
-def test_the_messages_of_a_group_match_its_like_pattern(message):
-    pattern = messages.like(messages.pattern(message))
-    assert duckdb.execute(
-        r"SELECT $m LIKE $p ESCAPE '\', 'something else' LIKE $p ESCAPE '\'", {"m": message, "p": pattern}
-    ).fetchone() == (True, False)
+def test_no_message_has_no_pattern() -> None:
+    assert messages.patterns(pa.array([None, "a 1"], pa.string())).to_pylist() == [None, "a ‹n›"]
+
+
+@pytest.mark.parametrize("message", ["123456-" * 280, "a1-" * 1_000_000, "'" * 100_000, "1" * 100_000, "\\" * 100_000])
+def test_a_message_made_to_be_slow_is_grouped_at_once(message: str) -> None:
+    began = time.process_time()
+    messages.pattern(message)
+    assert time.process_time() - began < 0.5
+
+
+@pytest.mark.parametrize("message", [*ALIKE, *(message for message, _ in CASES)])
+def test_a_group_finds_its_own_message_and_no_other_that_looks_alike(message: str) -> None:
+    said = [*ALIKE, *(message for message, _ in CASES)]
+    pattern = messages.pattern(message)
+    assert found_by(pattern, said) == [text for text in said if messages.pattern(text) == pattern]
+
+
+def test_of_two_long_messages_that_begin_alike_a_group_finds_both() -> None:
+    said = ["word " * 1_000 + "a", "word " * 1_000 + "b", "word " * 99 + "word"]
+    assert found_by(messages.pattern(said[0]), said) == said[:2]
+
+
+def test_duckdb_and_arrow_agree_on_the_pattern_of_any_text() -> None:
+    letters = "ab1-_'\"`.@:/% ‹n›“”«»éK0x+\\\n\0\1\2\ue000,{}[]$^|()*?2026-01-15T\u2028ſ"
+    drawn = random.Random(7)
+    said = ["".join(drawn.choice(letters) for _ in range(drawn.randrange(60))) for _ in range(20_000)]
+    condition = messages.has_pattern("said", "x" * messages.LONGEST_PATTERN)
+    patterns = messages.patterns(pa.array(said, pa.string()))
+    found = pa.table({"said": said, "p": patterns})  # noqa: F841, DuckDB reads it by its name
+    query = f"SELECT said FROM found WHERE NOT ({condition.replace('$pattern', 'p')})"
+    assert duckdb.execute(query).fetchall() == []
+
+
+def test_the_quick_look_passes_every_message_of_the_group() -> None:
+    letters = "ab1-_'\". %\\\n\0‹n›"
+    drawn = random.Random(11)
+    said = ["".join(drawn.choice(letters) for _ in range(drawn.randrange(30))) for _ in range(20_000)]
+    like = [messages.like(pattern) for pattern in messages.patterns(pa.array(said, pa.string())).to_pylist()]
+    found = pa.table({"said": said, "quick": like})  # noqa: F841, DuckDB reads it by its name
+    query = r"SELECT said FROM found WHERE NOT (said LIKE quick ESCAPE '\')"
+    assert duckdb.execute(query).fetchall() == []

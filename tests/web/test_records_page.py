@@ -100,6 +100,22 @@ def test_a_reason_selects_the_records_of_its_group(look: Look, run: Run) -> None
     assert _identifiers(look(f"?reason={group.pk}")) == ["N711MQ"]
 
 
+def test_a_reason_selects_what_it_counts_and_nothing_alike(look: Look, run: Run, tmp_path: Path) -> None:
+    said = ["no row 1 at a_b", "no row 1 at aXb", "value x% of 3 refused", "value x and more of 3 refused"]
+    rows = [record(f"k{n}", "rejected", text, "reject", row=n) for n, text in enumerate(said)]
+    rows.append(record("k9", "succeeded", "no row 9 at a_b", "warn", row=9))
+    put_records(run, tmp_path, rows, number=1)
+    groups = MessageGroup.objects.filter(run=run, sample_identifier__startswith="k").order_by("sample_identifier")
+
+    assert [(g.rows, _identifiers(look(f"?reason={g.pk}"))) for g in groups] == [
+        (1, ["k0"]),
+        (1, ["k1"]),
+        (1, ["k2"]),
+        (1, ["k3"]),
+        (1, ["k9"]),
+    ]
+
+
 def test_a_reason_of_another_run_selects_nothing_else(look: Look) -> None:
     assert "1–25 of 34" in look("?reason=999999")
 
