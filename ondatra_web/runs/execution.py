@@ -31,7 +31,9 @@ from runtime.lake import spark
 from runtime.model import Column
 from runtime.pipeline import line as pipeline
 from runtime.project.check import Project
-from runtime.push.function import CallContext, PushFunction, load_push
+from runtime.push.call import CallContext
+from runtime.push.function import PushFunction
+from runtime.push.load import load_push
 from runtime.records.filter import Filter
 from runtime.sources.columns import WithSpark
 from runtime.sql import Translated

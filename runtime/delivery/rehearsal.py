@@ -16,10 +16,13 @@ from runtime.columns import CHANGE_TYPE, ROWID
 from runtime.custody.masks import Masker
 from runtime.errors import Cancelled, ConfigError
 from runtime.model import Column
-from runtime.push.function import CallContext, CallResult, Outcome, PushCall, PushFunction, load_push
+from runtime.push.call import CallContext, CallResult, PushCall
+from runtime.push.function import PushFunction
 from runtime.push.http.auth import SecretSource
 from runtime.push.http.rate_limits import MemoryLimiter
 from runtime.push.http.requester import Answer, Request
+from runtime.push.load import load_push
+from runtime.push.statuses import Outcome
 from runtime.staging.values import to_rows
 
 

@@ -26,8 +26,9 @@ from runtime.delivery.recorder import Recorder
 from runtime.errors import Cancelled
 from runtime.model import Model
 from runtime.push.backoff import backoff
-from runtime.push.function import CallContext, CallResult, Outcome, PollResult, PushCall, PushFunction
-from runtime.push.statuses import OK
+from runtime.push.call import CallContext, CallResult, PollResult, PushCall
+from runtime.push.function import PushFunction
+from runtime.push.statuses import OK, Outcome
 from runtime.staging import states, values
 from runtime.staging.chunks import read_chunk
 from runtime.staging.units import unit_starts

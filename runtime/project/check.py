@@ -13,7 +13,7 @@ from runtime.custody.secrets import Secrets
 from runtime.errors import BuildError, ConfigError, Problem, ProjectError
 from runtime.model import Column, Model
 from runtime.project import dag, directives, produced
-from runtime.push.function import check_push
+from runtime.push.load import check_push
 from runtime.sources import connections
 from runtime.sources.connections import Connection
 from runtime.sql import (

@@ -1,104 +1,30 @@
-"""Push functions: loaded and checked before the first request, called with rows, their answers read by contract 2.3."""
+"""A push function: called with rows, its answers read by contract 2.3."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import orjson
 
 from runtime.custody.redact import Redactor
-from runtime.errors import Cancelled, Problem, ProjectError
-from runtime.model import Column
-from runtime.push import api_dict, culprit, starlark
+from runtime.errors import Cancelled
+from runtime.push import culprit, starlark
 from runtime.push.api_dict import Api
-from runtime.push.builtins import FUNCTIONS, Session
+from runtime.push.builtins import Session
+from runtime.push.call import CallContext, CallResult, FinalizeResult, PollResult, PushCall
 from runtime.push.finite import finite
 from runtime.push.http.auth import Authorizer, SecretSource
-from runtime.push.http.rate_limits import Limiter
-from runtime.push.http.requester import POOL, ApiCall, Calls, Requester, Transport, TransportError
-from runtime.push.starlark import Loader, Module, StarlarkFailure, Watch
-from runtime.push.statuses import Outcome, check_atomic, check_statuses, shown
+from runtime.push.http.requester import Requester, TransportError
+from runtime.push.starlark import Module, StarlarkFailure, Watch
+from runtime.push.statuses import Outcome, check_atomic, check_statuses, shortened, shown
 
-__all__ = [
-    "ApiCall",
-    "CallContext",
-    "CallResult",
-    "FinalizeResult",
-    "Outcome",
-    "PollResult",
-    "PushCall",
-    "PushFunction",
-    "check_push",
-    "load_push",
-]
 #: How often a call may ask whether its run was cancelled; that is a look at the database.
 ASK_EVERY = 0.5
-
-
-@dataclass(frozen=True)
-class PushCall:
-    """What one call of push() is about."""
-
-    rows: list[dict[str, Any]]
-    batch_number: int = 1
-    kind: str = "merge"
-    key_columns: Sequence[str] = ()
-    columns: Sequence[Column] = ()
-    run_id: int = 0
-    attempt: int = 1
-    args: Sequence[str] = ()
-    change_ids: Sequence[str] | None = None  # one a row, the same however often the change is sent
-
-
-@dataclass(frozen=True)
-class CallContext:
-    """What calls of one run share. `transport` replaces the network in a dry run."""
-
-    secrets: SecretSource
-    limiter: Limiter
-    cancelled: Callable[[], bool] = lambda: False
-    transport: Transport = POOL
-
-
-@dataclass(frozen=True)
-class CallResult:
-    """How a call of push() ended, one outcome for each row in order."""
-
-    outcomes: list[Outcome]
-    started_at: datetime
-    ended_at: datetime
-    calls: Calls = field(default_factory=Calls)
-    prints: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    job_ref: dict[str, Any] | None = None  # async: outcomes are then empty until poll() gives them
-    http_seconds: float = 0.0
-
-
-@dataclass(frozen=True)
-class PollResult:
-    """One look at a job. `outcomes` is None while it goes on; `error` is set when it failed (outcomes say so too)."""
-
-    outcomes: list[Outcome] | None
-    started_at: datetime
-    ended_at: datetime
-    calls: Calls = field(default_factory=Calls)
-    prints: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    error: str = ""
-    http_seconds: float = 0.0
-
-
-@dataclass(frozen=True)
-class FinalizeResult:
-    error: str = ""
-    calls: Calls = field(default_factory=Calls)
-    prints: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -186,10 +112,8 @@ class PushFunction:
         ended = self._call("poll", given, context, rows=rows, batch_number=batch_number)
         if ended.failure:
             if isinstance(ended.failure.cause, TransportError):
-                return PollResult(
-                    None, warnings=[self.redactor.text(f"poll() got no answer: {ended.failure}")], **ended.left
-                )
-            message = self.redactor.text(str(ended.failure))
+                return PollResult(None, warnings=[self._kept(f"poll() got no answer: {ended.failure}")], **ended.left)
+            message = self._kept(str(ended.failure))
             return PollResult(self._all(rows, message, known=False), error=message, **ended.left)
         if ended.value is None:
             return PollResult(None, **ended.left)
@@ -204,7 +128,7 @@ class PushFunction:
             given = dict(zip(declared, (succeeded, failed), strict=False))
         ended = self._call("finalize", given, context)
         return FinalizeResult(
-            self.redactor.text(str(ended.failure)) if ended.failure else "", ended.requester.calls, ended.session.prints
+            self._kept(str(ended.failure)) if ended.failure else "", ended.requester.calls, ended.session.prints
         )
 
     def _call(
@@ -276,10 +200,14 @@ class PushFunction:
         return StarlarkFailure(failure.message, place=f"{failure.place}, row {row}") if row else failure
 
     def _all(self, rows: Sequence[Any], message: str, *, known: bool) -> list[Outcome]:
-        return [Outcome("error", self.redactor.text(message), known)] * len(rows)
+        return [Outcome("error", self._kept(message), known)] * len(rows)
 
     def _clean(self, outcomes: list[Outcome]) -> list[Outcome]:
-        return [o if not o.message else Outcome(o.kind, self.redactor.text(o.message), o.known) for o in outcomes]
+        return [o if not o.message else Outcome(o.kind, self._kept(o.message), o.known) for o in outcomes]
+
+    def _kept(self, message: str) -> str:
+        """Without secrets, and no longer than anybody reads."""
+        return shortened(self.redactor.text(message))
 
 
 def _throttled(context: CallContext) -> Callable[[], bool]:
@@ -316,122 +244,3 @@ def _plain_lines(rows: list[dict[str, Any]]) -> str | None:
         return orjson.dumps(values).decode()
     except (TypeError, ValueError):  # integers over 64 bits
         return None
-
-
-_modules: dict[tuple[str, str], tuple[tuple[tuple[str, int, int], ...], Module]] = {}
-
-
-def _compile(project_dir: Path, name: str) -> Module:
-    """The module of a file, compiled once until any of its files changes."""
-    file = f"lib/{name}.star"
-    known = _modules.get((str(project_dir), file))
-    if known and known[0] == _stamps(project_dir, [f for f, _, _ in known[0]]):
-        return known[1]
-    loader = Loader(project_dir, FUNCTIONS)
-    module = loader.load(file)
-    _modules[(str(project_dir), file)] = (_stamps(project_dir, list(loader.modules)), module)
-    return module
-
-
-def _stamps(project_dir: Path, files: Sequence[str]) -> tuple[tuple[str, int, int], ...]:
-    stamps = []
-    for file in files:
-        try:
-            stat = (project_dir / file).stat()
-            stamps.append((file, stat.st_mtime_ns, stat.st_size))
-        except OSError:
-            stamps.append((file, 0, -1))
-    return tuple(stamps)
-
-
-def load_push(project_dir: Path, name: str, *, secrets: SecretSource, sink_args: Sequence[str] = ()) -> PushFunction:
-    """The push function of `lib/<name>.star`, for a sync with these arguments. Raises ProjectError, also for a secret
-    that is not set."""
-    module, api, line = _read(project_dir, name)
-    problems = _missing_secrets(api, module.file, line, secrets) + _undefined(module, api)
-    if problems:
-        raise ProjectError(problems)
-    return PushFunction(name, module, replace(api, destination=api.destination.of(sink_args)), secrets)
-
-
-def _read(project_dir: Path, name: str) -> tuple[Module, Api, int]:
-    """Raises ProjectError with the problems of the API dict and of the code together."""
-    file = f"lib/{name}.star"
-    problems: list[Problem] = []
-    api: Api | None = None
-    line = 1
-    try:
-        value, line = api_dict.find_api(Loader(project_dir, FUNCTIONS).read(file), file=file)
-        api = api_dict.read_api(value, name, file=file, line=line)
-    except ProjectError as error:
-        problems += error.problems
-    module = None
-    try:
-        module = _compile(project_dir, name)
-    except ProjectError as error:
-        problems += error.problems
-    if problems or module is None or api is None:
-        raise ProjectError(problems)
-    return module, api, line
-
-
-def check_push(
-    project_dir: Path,
-    name: str,
-    *,
-    kind: str,
-    sink_args: Sequence[str],
-    secrets: SecretSource,
-    at: tuple[str, int] | None = None,
-) -> list[Problem]:
-    """Everything that can be known before the first request. `at`: file and line of the @sink, for what is wrong
-    there."""
-    try:
-        module, api, line = _read(project_dir, name)
-    except ProjectError as error:
-        return error.problems
-    problems = _missing_secrets(api, module.file, line, secrets) + _undefined(module, api)
-    wanted = api.push.args
-    if len(sink_args) != len(wanted):
-        names = f" ({', '.join(wanted)})" if wanted else ""
-        told = f"@sink gives {len(sink_args)} argument(s), but push.args of {module.file} names {len(wanted)}{names}"
-        problems.append(Problem(*at or (module.file, line), told))
-    for function, known in (("push", api_dict.PUSH_PARAMETERS), ("poll", api_dict.POLL_PARAMETERS)):
-        allowed = (*known, *wanted)
-        for parameter, has_default in module.parameters.get(function, {}).items():
-            if parameter not in allowed and not has_default:
-                problems.append(
-                    Problem(
-                        module.file,
-                        module.lines.get(function, 1),
-                        f"{function}() asks for {parameter!r}, which nobody gives; it may declare {', '.join(allowed)}",
-                    )
-                )
-    needed = [p for p, has_default in module.parameters.get("finalize", {}).items() if not has_default]
-    if len(needed) > 2:
-        problems.append(
-            Problem(
-                module.file,
-                module.lines.get("finalize", 1),
-                f"finalize() asks for {', '.join(needed)}; it is given succeeded and failed",
-            )
-        )
-    return sorted(set(problems))
-
-
-def _undefined(module: Module, api: Api) -> list[Problem]:
-    problems = []
-    if "push" not in module.parameters:
-        problems.append(Problem(module.file, 1, "the file defines no push(): def push(rows): …"))
-    if api.push.batch_mode == "async" and "poll" not in module.parameters:
-        problems.append(Problem(module.file, 1, "batch_mode 'async' needs a function poll(job_ref) in the file"))
-    return problems
-
-
-def _missing_secrets(api: Api, file: str, line: int, secrets: SecretSource) -> list[Problem]:
-    source = getattr(secrets, "source", "the environment")
-    return [
-        Problem(file, line, f"auth needs the secret {name}, which is not set: set it in {source}")
-        for name in (api.auth.secrets() if api.auth else ())
-        if not secrets.get(name)
-    ]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from runtime.columns import CHANGE_TYPE, ROWID
+
+#: Bytes that are kept of a message, with room for the mark and for what is said before it.
+LONGEST_MESSAGE, _ROOM = 64 * 1024, 256
+_MARK = re.compile(r"… \(cut: [\d,]+ bytes in all\)$")
 
 Kind = Literal["ok", "warn", "error", "reject"]
 
@@ -71,6 +76,24 @@ def _read(status: Any) -> Outcome | None:
 
 def _broken(rows: Sequence[Any], message: str) -> list[Outcome]:
     return [Outcome("error", message, known=False)] * len(rows)
+
+
+def shortened(message: str) -> str:
+    """The message as it is kept; one that is cut says so at its end. Secrets should be gone from it by now, or half of
+    one might stay."""
+    if len(message) * 4 <= LONGEST_MESSAGE:
+        return message
+    data = message.encode(errors="backslashreplace")
+    if len(data) <= LONGEST_MESSAGE:
+        return message
+
+    return data[: LONGEST_MESSAGE - _ROOM].decode(errors="ignore") + f"… (cut: {len(data):,} bytes in all)"
+
+
+def parted(message: str) -> tuple[str, str]:
+    """A kept message without the mark that it was cut, and the mark; empty where it was not."""
+    found = _MARK.search(message, max(0, len(message) - _ROOM))
+    return (message[: found.start()], found[0]) if found else (message, "")
 
 
 def shown(value: Any) -> str:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from runtime.columns import CHANGE_TYPE, KEY, RECORD, ROWID, STATUS
 from runtime.custody.masks import Masker
 from runtime.model import Column, Kind, Mask, Model
+from runtime.push.statuses import parted
 from runtime.staging.units import KEYED
 from runtime.tracking import payloads
 
@@ -353,9 +354,14 @@ def _messages(info: RunInfo, batch: RecordBatch, picked: Sequence[int]) -> list[
     place = {i: at for at, i in enumerate(picked)}
     for members in calls.values():
         spoken = [(place[i], text) for i in members if i in place and (text := said[place[i]])]
-        if spoken and (scrub := info.masks.scrubber(batch.rows[i] for i in members).within(text for _, text in spoken)):
-            for at, text in spoken:
-                said[at] = scrub(text)
+        scrub = info.masks.scrubber(batch.rows[i] for i in members) if spoken else None
+        if not scrub:
+            continue
+
+        few = scrub.within(text for _, text in spoken)
+        for at, text in spoken:
+            whole, mark = parted(text)
+            said[at] = scrub(whole, cut=True) + mark if mark else few(text)
     return said
 
 

@@ -10,8 +10,10 @@ from typing import Any
 
 from runtime.custody.secrets import Secrets
 from runtime.errors import Problem
-from runtime.push.function import CallContext, CallResult, PushCall, PushFunction, check_push, load_push
+from runtime.push.call import CallContext, CallResult, PushCall
+from runtime.push.function import PushFunction
 from runtime.push.http.rate_limits import Limiter, MemoryLimiter
+from runtime.push.load import check_push, load_push
 
 KEY = """
 def key(r):

@@ -18,7 +18,7 @@ from push_bench import ROWS, Bench, outcomes, returning, row, run, seconds
 from web_server import Reply, Seen, WebServer, slowly, web_server
 
 from runtime.errors import Cancelled
-from runtime.push.function import PushCall
+from runtime.push.call import PushCall
 from runtime.push.http.requester import Answer, join_url, retry_after, same_host
 
 pytestmark = pytest.mark.usefixtures("waiting")

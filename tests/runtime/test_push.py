@@ -16,7 +16,7 @@ from runtime.custody.secrets import Secrets
 from runtime.delivery import rehearsal
 from runtime.errors import Cancelled, ProjectError
 from runtime.model import Column
-from runtime.push.function import PushCall
+from runtime.push.call import PushCall
 
 DOCS = Path(__file__).resolve().parents[2] / "docs/push-functions.md"
 
@@ -39,7 +39,7 @@ def test_each_row_has_its_own_status(bench: Bench) -> None:
     ]
 
 
-@pytest.mark.parametrize("message", ["a\x7fb", "\x7f", '\0\t\r\n\\"', "é 😀 </script>", "x" * 100_000])
+@pytest.mark.parametrize("message", ["a\x7fb", "\x7f", '\0\t\r\n\\"', "é 😀 </script>", "x" * 60_000])
 def test_a_message_arrives_as_it_was_said(bench: Bench, message: str) -> None:
     rows = [row(n, said=f"{n}{message}{n}") for n in (1, 2, 3)]
     assert outcomes(bench.push(returning('{key(r): "error: " + r["said"] for r in rows}'), rows)) == [
@@ -92,6 +92,23 @@ def test_a_message_shows_no_secret(bench: Bench) -> None:
         True,
     )
     assert outcomes(bench.push(returning('fail("bad " + env.get("K"))')))[0] == ("error", "bad ***", False)
+
+
+@pytest.mark.parametrize("expression", ['{key(r): "reject: " + "ä" * 1000000 for r in rows}', 'fail("ä" * 1000000)'])
+def test_a_message_over_64_kib_is_cut_and_says_so(bench: Bench, expression: str) -> None:
+    kept = bench.push(returning(expression)).outcomes[0].message
+    assert kept and len(kept.encode()) <= 64 * 1024
+    assert re.search("ä{30000,}… .cut: 2,000,[0-9]{3} bytes in all.$", kept)
+
+
+def test_of_a_secret_across_the_cut_nothing_is_left(bench: Bench) -> None:
+    bench.secrets["K"] = "s3cr3t-" * 100
+    text = '{key(r): "reject: " + "x" * (65536 - 256 - 300) + env.get("K") + "y" * 1000 for r in rows}'
+    assert "s3cr3t" not in (bench.push(returning(text)).outcomes[0].message or "s3cr3t")
+
+
+def test_a_message_of_64_kib_is_kept_whole(bench: Bench) -> None:
+    assert bench.push(returning('{key(r): "reject: " + "x" * 65536 for r in rows}')).outcomes[0].message == "x" * 65536
 
 
 def test_push_is_called_with_what_it_declares(bench: Bench) -> None:
@@ -245,6 +262,11 @@ def test_finalize_gets_both_numbers(bench: Bench, server: WebServer, head: str) 
 def test_a_finalize_that_fails_says_why(bench: Bench) -> None:
     bench.lib(returning("None") + '\ndef finalize(succeeded, failed):\n    fail("no webhook")\n')
     assert bench.load().finalize(5, 2, bench.context).error == "no webhook"
+
+
+def test_what_finalize_says_is_cut_too(bench: Bench) -> None:
+    bench.lib(returning("None") + '\ndef finalize(succeeded, failed):\n    fail("x" * 3000000)\n')
+    assert len(bench.load().finalize(1, 0, bench.context).error) <= 64 * 1024
 
 
 def test_a_function_without_finalize_says_so(bench: Bench) -> None:

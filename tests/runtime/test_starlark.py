@@ -16,7 +16,7 @@ from web_server import slowly, web_server
 
 from runtime.errors import Cancelled
 from runtime.push import starlark
-from runtime.push.function import CallContext, PushCall
+from runtime.push.call import PushCall
 
 
 @pytest.fixture
@@ -264,15 +264,3 @@ def test_there_is_no_way_to_files(bench: Bench) -> None:
 def test_built_ins_at_the_top_of_a_file_are_a_problem(bench: Bench) -> None:
     bench.lib('KEY = env.get("K")\n' + returning("None"))
     assert "inside push(), poll() and finalize() only" in bench.messages()
-
-
-def test_a_context_that_may_no_longer_work_stops_the_call(bench: Bench) -> None:
-    class Lost(Exception):
-        pass
-
-    def check() -> None:
-        raise Lost
-
-    bench.lib(returning("None"))
-    with pytest.raises(Lost):
-        bench.load().push(PushCall(list(ROWS)), CallContext(bench.context.secrets, bench.limiter, check=check))

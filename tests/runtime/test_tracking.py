@@ -15,6 +15,7 @@ import pytest
 from runtime.custody.masks import Masker
 from runtime.model import Column, Mask, Model
 from runtime.push.http.requester import ApiCall
+from runtime.push.statuses import shortened
 from runtime.store.folder import FolderStore
 from runtime.tracking import facts, requests
 from runtime.tracking import files as tracking
@@ -242,6 +243,15 @@ def test_a_payload_ends_where_our_own_columns_begin_whatever_it_holds(store, val
     assert [r["record_payload"] for r in found] == [
         json.dumps({"id": r["id"], "email": r["email"]}, separators=(",", ":"), ensure_ascii=False) for r in rows
     ]
+
+
+def test_half_a_masked_value_at_the_end_of_a_cut_message_is_taken_away(store):
+    run = info(masks=[Mask("email", "redact")])
+    said = shortened("x" * (64 * 1024 - 256 - 6) + "ada@example.com" + "y" * 100_000)
+    _, found = written(store, run, batch([row(1, "ada@example.com")], [Answer("reject", said)]))
+    message = found[0]["status_message"]
+    assert ("ada@" in said, "ada@" in message) == (True, False)
+    assert message.endswith("… (cut: 165,289 bytes in all)")
 
 
 def test_masked_values_are_in_no_cell(store):

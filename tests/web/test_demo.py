@@ -18,8 +18,9 @@ from ondatra_web.demo import data
 from ondatra_web.demo import destination as demo_destination
 from runtime.custody import secrets
 from runtime.project.check import check_project
-from runtime.push.function import CallContext, PushCall, load_push
+from runtime.push.call import CallContext, PushCall
 from runtime.push.http.rate_limits import MemoryLimiter
+from runtime.push.load import load_push
 
 ROOT = Path(__file__).resolve().parents[2]
 AIRBUS = {
