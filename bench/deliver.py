@@ -125,7 +125,7 @@ def unrecorded(rows: int, pairs: int) -> tuple[float, float]:
     """Rows per second with and without records: medians of deliveries of the same staged run, by turns."""
     from unittest import mock
 
-    from runtime.delivery import deliver
+    from runtime.delivery import written
 
     walk, run = staged()
     took: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
@@ -134,7 +134,7 @@ def unrecorded(rows: int, pairs: int) -> tuple[float, float]:
         nothing: Any = (
             contextlib.nullcontext()
             if recorded
-            else mock.patch.multiple(deliver, _batch_types=lambda *_: (), _write_records=lambda *_: ())
+            else mock.patch.multiple(written, batch_types=lambda *_: (), write=lambda *_: ())
         )
         with nothing:
             took[recorded].append(delivered(walk, run, rows))

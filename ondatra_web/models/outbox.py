@@ -66,7 +66,7 @@ class Delivery(models.Model):
     counts = models.JSONField(default=dict)
     digest = models.CharField(max_length=64, blank=True)  # of the sealed answers
     files = models.JSONField(default=dict)  # batch type -> number, reserved at the seal
-    sealed = models.JSONField(default=dict)  # what the record files follow: record_rows.rules_of
+    sealed = models.JSONField(default=dict)  # what the record files follow: tracking.info.rules_of
 
     class Meta:
         indexes = [models.Index(fields=["run", "status", "ordinal"])]

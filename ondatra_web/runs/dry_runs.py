@@ -32,6 +32,7 @@ from runtime.staging import chunks, values
 from runtime.staging.stage import Staged
 from runtime.staging.units import unit_starts
 from runtime.tracking import files
+from runtime.tracking.info import with_columns
 
 #: So many calls of push() are made to see the first requests.
 MOST_CALLS = 10
@@ -75,7 +76,7 @@ class DryLedger(DatabaseLedger):
     def staged(self, work: SyncWork, result: Result, staged: Staged | None) -> None:
         run = Run.objects.select_related("sync").get(pk=work.run_id)
         _, info = self.store_of(run)
-        info = files.with_columns(info, result.columns)
+        info = with_columns(info, result.columns)
         with transaction.atomic():
             self.move(run, result, staged, work)
             run = Run.objects.get(pk=run.pk)

@@ -25,7 +25,8 @@ from ondatra_web.tracking import facts, records, stores
 from runtime import faults
 from runtime.custody.masks import Masker
 from runtime.delivery import deliver
-from runtime.delivery.deliver import DeliveryRun
+from runtime.delivery.filing import Filing
+from runtime.delivery.run import DeliveryRun
 from runtime.errors import Cancelled, ConfigError, LeaseLost
 from runtime.lake import spark
 from runtime.model import Column
@@ -39,7 +40,7 @@ from runtime.sources.columns import WithSpark
 from runtime.sql import Translated
 from runtime.store.base import Store
 from runtime.threads import supervised
-from runtime.tracking import files
+from runtime.tracking.info import RunInfo, with_columns
 
 log = logging.getLogger("ondatra.execution")
 WORST = [
@@ -237,7 +238,7 @@ def stage_retry(run: Run) -> Walk:
 # delivery
 
 
-def store_of(walk: Walk, run: Run) -> tuple[Store, files.RunInfo]:
+def store_of(walk: Walk, run: Run) -> tuple[Store, RunInfo]:
     model, push = walk.project.models[run.sync.name], walk.pushes[run.sync.name]
     if not run.store_url:  # a switch of the store later on leaves this run where it began
         run.store_url, run.bucket = stores.current(walk.workspace.organization_id)
@@ -257,7 +258,7 @@ def delivery_run(walk: Walk, run: Run) -> DeliveryRun:
         cancelled=lambda: database.cancelled(run.pk),
     )
     return DeliveryRun(
-        info=files.with_columns(info, outbox.columns_of(run.sync.columns)),
+        info=with_columns(info, outbox.columns_of(run.sync.columns)),
         model=model,
         push=push,
         context=context,
@@ -275,7 +276,7 @@ def deliver_run(walk: Walk, name: str, run: Run, slots: int | None = None) -> No
     most = walk.pushes[name].api.push.max_concurrent
     if "push" not in run.step_times:
         set_step(run.pk, "push")
-    with deliver.Filing(database, lambda claim: workers.give_back(claim.delivery_id, claim.lease)) as filing:
+    with Filing(database, lambda claim: workers.give_back(claim.delivery_id, claim.lease)) as filing:
         while (claim := outbox.take(run, slots or most, most)) is not None:
             try:
                 progress = deliver.deliver(claim, shared, database, filing)

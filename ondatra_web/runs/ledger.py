@@ -35,6 +35,8 @@ from runtime.staging.stage import Staged
 from runtime.staging.units import unit_starts
 from runtime.store.base import Store
 from runtime.tracking import files
+from runtime.tracking.info import RunInfo, with_columns
+from runtime.tracking.metadata import metadata, write_metadata
 
 log = logging.getLogger("ondatra.ledger")
 
@@ -52,7 +54,7 @@ class DatabaseLedger:
         trigger: str,
         given: Mapping[str, Run] | None = None,
         close_dead: Callable[[Run], None],
-        store_of: Callable[[Run], tuple[Store, files.RunInfo]],
+        store_of: Callable[[Run], tuple[Store, RunInfo]],
     ) -> None:
         self.workspace, self.pushes, self.options, self.trigger = workspace, pushes, dict(options), trigger
         self.given = dict(given or {})
@@ -197,8 +199,8 @@ class DatabaseLedger:
             for run, result in zip(runs, results, strict=True):
                 self.runs[result.model.name] = run
                 store, info = self.store_of(run)
-                told.append((store, files.with_columns(info, result.columns)))
-                run.metadata = files.metadata(told[-1][1])
+                told.append((store, with_columns(info, result.columns)))
+                run.metadata = metadata(told[-1][1])
                 self.remember(result)
                 print(f"run {run.pk} of {run.sync.name} started", file=sys.stderr)
             Run.objects.bulk_update(runs, ["metadata"])
@@ -330,11 +332,11 @@ class DatabaseLedger:
     def staged(self, work: SyncWork, result: Result, staged: Staged | None) -> None:
         run = Run.objects.select_related("sync").get(pk=work.run_id)
         store, info = self.store_of(run)
-        info = files.with_columns(info, result.columns)
+        info = with_columns(info, result.columns)
         store_is_down = False
         invalid_files: Sequence[files.WrittenFile] = ()
         try:
-            files.write_metadata(store, info)
+            write_metadata(store, info)
             invalid_files = self._write_invalid(run, store, info, result, work.out_url)
         except StoreError as error:  # a store that is down stops no delivery; the next build records the invalid rows
             store_is_down = True
@@ -342,7 +344,7 @@ class DatabaseLedger:
         faults.point("before_mark")
         with transaction.atomic():
             self.move(run, result, staged, work, invalid_files)
-            Run.objects.filter(pk=run.pk).update(metadata=files.metadata(info))
+            Run.objects.filter(pk=run.pk).update(metadata=metadata(info))
             self.remember(result)
             if store_is_down:
                 Sync.objects.filter(pk=run.sync_id).update(invalid_digest="")
@@ -389,7 +391,7 @@ class DatabaseLedger:
         return left_out
 
     def _write_invalid(
-        self, run: Run, store: Store, info: files.RunInfo, result: Result, out_url: str
+        self, run: Run, store: Store, info: RunInfo, result: Result, out_url: str
     ) -> Sequence[files.WrittenFile]:
         """Invalid rows are recorded when they differ from the last run's; else the run refers to that run's file."""
         built = result.built
@@ -504,10 +506,10 @@ class DatabaseLedger:
         run.save()
 
 
-def _describe(place: tuple[Store, files.RunInfo]) -> str:
+def _describe(place: tuple[Store, RunInfo]) -> str:
     """Writes a run's metadata.json; what went wrong."""
     try:
-        files.write_metadata(*place)
+        write_metadata(*place)
     except StoreError as error:
         return f"the files of this run wait: {error}"
     return ""

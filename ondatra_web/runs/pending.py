@@ -15,9 +15,9 @@ from django.db.models import QuerySet
 from ondatra_web.models import Answer, ApiCallFile, Delivery, Run, Workspace
 from ondatra_web.runs import outbox
 from ondatra_web.tracking import stores
-from runtime.delivery import deliver
+from runtime.delivery.written import write_pending
 from runtime.errors import OndatraError
-from runtime.tracking import rows
+from runtime.tracking.info import by_rules
 
 log = logging.getLogger("ondatra.pending")
 
@@ -51,7 +51,7 @@ def _waiting(workspace: Workspace) -> QuerySet[Delivery]:
 
 def _write(workspace: Workspace, delivery: Delivery) -> None:
     run, claim = delivery.run, outbox.claim_of(delivery)
-    info = rows.by_rules(
+    info = by_rules(
         delivery.sealed,
         organization_id=workspace.organization_id,
         sync_id=run.sync_id,
@@ -59,7 +59,7 @@ def _write(workspace: Workspace, delivery: Delivery) -> None:
         columns=claim.columns,
         mask_key=workspace.mask_key,
     )
-    made = deliver.write_pending(claim, info, stores.of_run(run), outbox.DatabaseOutbox())
+    made = write_pending(claim, info, stores.of_run(run), outbox.DatabaseOutbox())
     with transaction.atomic():
         Run.objects.select_for_update().get(pk=run.pk)
         if not Delivery.objects.filter(pk=delivery.pk, status=Delivery.Status.SEALED).update(

@@ -12,7 +12,7 @@ from runtime.model import Model
 from runtime.push.function import PushFunction
 from runtime.store.base import Store
 from runtime.tracking import facts
-from runtime.tracking.files import Places, RunInfo
+from runtime.tracking.info import Places, RunInfo
 
 
 def run_info(workspace: Workspace, run: Run, model: Model, push: PushFunction) -> RunInfo:

@@ -1,11 +1,25 @@
-"""Calls are cut between units, and announced as many at a time as end soon."""
+"""Calls are cut between units, numbered, and announced as many at a time as end soon."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from runtime.delivery import entries
+from runtime.delivery.answers import Answers, Entry
+from runtime.delivery.chunk import Chunk
+from runtime.staging import states
+
+
+class Call(NamedTuple):
+    """One call of push() with its further attempts."""
+
+    number: int
+    units: list[int]
 
 
 def cut_calls(
@@ -24,6 +38,30 @@ def cut_calls(
         rows += size
     if call:
         yield call
+
+
+def numbered(chunk: Chunk, answers: Answers, *, in_order: bool, batch_size: int) -> Iterator[Call]:
+    """The calls with what has no answer yet. Rows that failed in an earlier run never share a call with new ones, and
+    go behind them, unless their order counts."""
+    if not chunk.n:
+        return
+    open_units = np.logical_or.reduceat(~answers.answered(), chunk.starts)
+    old = np.logical_or.reduceat(chunk.states != states.UNTRIED, chunk.starts)
+    parts = [open_units] if in_order else [open_units & ~old, open_units & old]
+
+    number = int(answers.call.max()) + 1 if answers.call.any() else chunk.claim.first_call
+    for part in parts:
+        for units in cut_calls(chunk.starts, chunk.n, part, batch_size):
+            yield Call(number, units)
+            number += 1
+
+
+def announced(calls: Iterator[Call], chunk: Chunk, begin: Callable[[Entry], None]) -> Iterator[Call]:
+    """The calls, each only after it is durable that it may have begun: after a crash no other row counts as unknown."""
+    pace = Pace(chunk.claim.slots)
+    while some := list(itertools.islice(calls, pace.next(time.monotonic()))):
+        begin(entries.begun(some[0].number, np.concatenate([chunk.rows_of(call.units) for call in some])))
+        yield from some
 
 
 class Pace:

@@ -91,7 +91,7 @@ class Outbox(Protocol):
         """Failed calls of the run since the last good one, over all its workers."""
 
     def seal(self, claim: Claim, digest: str, rules: dict[str, Any]) -> None:
-        """Freezes the answers of the claim, with what their files follow (`record_rows.rules_of`)."""
+        """Freezes the answers of the claim, with what their files follow (`tracking.info.rules_of`)."""
 
     def reserve(self, claim: Claim) -> Callable[[str], int]:
         """Gives the next free file number of a batch type."""

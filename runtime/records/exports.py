@@ -18,7 +18,7 @@ from runtime.errors import ConfigError, StoreError
 from runtime.records import duck
 from runtime.records.filter import FileRef, Filter
 from runtime.records.opened import NAMES, opened, roots
-from runtime.tracking.files import MOMENT, SCHEMA
+from runtime.tracking.schema import MOMENT, SCHEMA
 
 Format = Literal["csv", "json", "jsonl", "parquet"]
 FORMATS: tuple[Format, ...] = get_args(Format)

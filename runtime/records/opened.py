@@ -11,7 +11,7 @@ from runtime.errors import StoreError
 from runtime.records import duck
 from runtime.records.duck import quoted
 from runtime.records.filter import FileRef
-from runtime.tracking.files import SCHEMA
+from runtime.tracking.schema import SCHEMA
 
 NAMES = tuple(SCHEMA.names)
 #: What a person may call a status -> the words in the files.

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import io
 import logging
-from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,70 +16,28 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from runtime.columns import OURS
 from runtime.errors import StoreError
+from runtime.staging import values
 from runtime.store.base import AlreadyThere, Store
-from runtime.tracking import messages
-from runtime.tracking import rows as record_rows
-from runtime.tracking.rows import (
-    MOMENT,
-    OPERATIONS,
-    SCHEMA,
-    STATUSES,
-    Places,
-    RecordBatch,
-    RunInfo,
-    invalid_table,
-    planned_table,
-    record_table,
-    with_columns,
-)
-
-__all__ = [
-    "MOMENT",
-    "OPERATIONS",
-    "SCHEMA",
-    "STATUSES",
-    "MessageGroup",
-    "Places",
-    "RecordBatch",
-    "RunInfo",
-    "WrittenFile",
-    "metadata",
-    "record_table",
-    "with_columns",
-    "write",
-    "write_invalid",
-    "write_metadata",
-    "write_planned",
-]
+from runtime.tracking.groups import MessageGroup, message_groups
+from runtime.tracking.info import RunInfo
+from runtime.tracking.metadata import write_metadata
+from runtime.tracking.rows import RecordBatch, record_table
+from runtime.tracking.schema import WORDS
+from runtime.tracking.unsent import invalid_table, planned_table
 
 log = logging.getLogger("ondatra.tracking")
 UPDATED, DELETED, INVALID = "records_updated", "records_deleted", "records_invalid"
 ROW_GROUP = 50_000
 #: Values that Parquet encodes together: a few large steps take a tenth less time than its own many small ones.
 WRITTEN_TOGETHER = 16_384
-#: Patterns of one file that are kept apart; the rest is counted together.
-MOST_GROUPS = 1_000
-OTHER = "‹other messages›"
 #: What the database remembers of a file are shortened texts; the file has them whole.
-LONGEST_BOUND, LONGEST_SAMPLE = 200, 2_000
-
-
-@dataclass(frozen=True)
-class MessageGroup:
-    """Rows of one status whose messages have the same pattern."""
-
-    status: str
-    pattern: str
-    rows: int
-    sample_message: str
-    sample_identifier: str | None
+LONGEST_BOUND = 200
 
 
 @dataclass(frozen=True)
@@ -99,72 +55,6 @@ class WrittenFile:
     min_identifier: str | None
     max_identifier: str | None
     groups: list[MessageGroup] = field(default_factory=list)
-
-
-# metadata.json
-
-
-def json_type(duckdb_type: str) -> str:
-    """The JSON type of a column's values in record_payload."""
-    said = duckdb_type.upper()
-    if said.endswith("]") or said.startswith("LIST"):
-        return "array"
-    if said.startswith(("STRUCT", "MAP")):
-        return "object"
-    if said == "BOOLEAN":
-        return "boolean"
-    numbers = (
-        "TINYINT",
-        "SMALLINT",
-        "INTEGER",
-        "BIGINT",
-        "HUGEINT",
-        "UTINYINT",
-        "USMALLINT",
-        "UINTEGER",
-        "UBIGINT",
-        "UHUGEINT",
-        "FLOAT",
-        "DOUBLE",
-        "REAL",
-    )
-    return "number" if said in numbers or said.startswith("DECIMAL") else "string"
-
-
-def metadata(info: RunInfo) -> dict[str, Any]:
-    """What metadata.json holds."""
-    p = info.places
-    return {
-        "organization_id": info.organization_id,
-        "workspace_id": p.workspace_id,
-        "sync_configuration_id": info.sync_id,
-        "sync_run_id": info.run_id,
-        "sync_name": p.sync_name or info.model.name,
-        "kind": info.kind,
-        "source_type": p.source_type,
-        "source_id": p.source_id,
-        "source_object_id": p.source_object_id,
-        "destination_type": p.destination_type,
-        "destination_id": p.destination_id,
-        "destination_object_id": p.destination_object_id,
-        "operation": OPERATIONS[info.kind],
-        "started_at": (p.started_at or datetime.now(UTC)).astimezone(UTC).isoformat().replace("+00:00", "Z"),
-        "record_payload_schema": {
-            c.name: "string" if c.name in info.masks else json_type(c.duckdb_type) for c in info.columns
-        },
-    }
-
-
-def write_metadata(store: Store, info: RunInfo) -> dict[str, Any]:
-    """Writes metadata.json if it is not there yet; it stands before the first row file."""
-    said, path = metadata(info), f"{info.folder}/metadata.json"
-    with suppress(AlreadyThere):
-        if not store.exists(path):
-            store.put_new(path, orjson.dumps(said, option=orjson.OPT_INDENT_2))
-    return said
-
-
-# record files
 
 
 def batch_types(changes: pa.ChunkedArray, recorded: np.ndarray[Any, Any]) -> list[str]:
@@ -202,7 +92,7 @@ def to_parquet(table: pa.Table, marks: dict[str, str] | None = None) -> bytes:
         sink,
         table.schema,
         compression="zstd",
-        use_dictionary=[*record_rows.WORDS, "status_message"],
+        use_dictionary=[*WORDS, "status_message"],
         store_schema=False,
         write_batch_size=WRITTEN_TOGETHER,
         write_statistics=[n for n in table.column_names if n not in payloads],
@@ -250,7 +140,7 @@ def _described(table: pa.Table, batch_type: str, number: int, url: str, size: in
         _tally(table, "status"),
         _tally(table, "status", "operation", "change_type"),
         *_bounds(bounds["min"], bounds["max"]),
-        _groups(table.filter(pc.is_valid(message)) if message.null_count < len(message) else table[:0]),
+        message_groups(table.filter(pc.is_valid(message)) if message.null_count < len(message) else table[:0]),
     )
 
 
@@ -265,13 +155,6 @@ def _bounds(low: str | None, high: str | None) -> tuple[str | None, str | None]:
     return (short, upper) if upper >= high else (None, None)  # not known: the file is opened
 
 
-def _sample(text: str | None) -> str | None:
-    if text is None:
-        return None
-    text = text.replace("\0", "\ufffd")
-    return text if len(text) <= LONGEST_SAMPLE else text[: LONGEST_SAMPLE - 1] + "…"
-
-
 def _tally(table: pa.Table, *names: str) -> dict[str, int]:
     """How often the words of these columns stand together; no word is an empty one."""
     where, words = np.zeros(table.num_rows, dtype=np.int64), [""]
@@ -284,29 +167,6 @@ def _tally(table: pa.Table, *names: str) -> dict[str, int]:
     return {words[i]: n for i, n in enumerate(np.bincount(where).tolist()) if n}
 
 
-def _groups(said: pa.Table) -> list[MessageGroup]:
-    """The groups of the rows that have a message; a message that many rows share is looked at once."""
-    if not said.num_rows:
-        return []
-    distinct = (
-        said.select(["status", "status_message", "identifier"])
-        .group_by(["status", "status_message"], use_threads=False)
-        .aggregate([("identifier", "first"), ("identifier", "count", pc.CountOptions(mode="all"))])
-    )
-    patterns = messages.patterns(distinct.column("status_message").combine_chunks()).to_pylist()
-    rows: Counter[tuple[str, str]] = Counter()
-    samples: dict[tuple[str, str], tuple[str, str | None]] = {}
-
-    for entry, pattern in zip(distinct.to_pylist(), patterns, strict=True):
-        group = entry["status"], pattern
-        if group not in rows and len(rows) >= MOST_GROUPS:
-            group = entry["status"], OTHER
-        rows[group] += entry["identifier_count"]
-        samples.setdefault(group, (_sample(entry["status_message"]) or "", _sample(entry["identifier_first"])))
-
-    return [MessageGroup(status, said, n, *samples[status, said]) for (status, said), n in rows.most_common()]
-
-
 # invalid and planned rows
 
 
@@ -315,8 +175,6 @@ def write_invalid(
 ) -> list[WrittenFile]:
     """Rows whose key is NULL or stands more than once: the model's columns, `__ondatra_key`, `__ondatra_status`. At
     most ROW_GROUP rows a file."""
-    from runtime.staging import values
-
     files = []
     moment = checked_at or datetime.now(UTC)
     write_metadata(store, info)

@@ -20,7 +20,7 @@ from runtime.store.base import AlreadyThere, Store
 
 if TYPE_CHECKING:
     from runtime.push.http.requester import ApiCall
-    from runtime.tracking.files import RunInfo
+    from runtime.tracking.info import RunInfo
 
 #: Bodies are cut to this many bytes.
 LONGEST_BODY = 64 * 1024

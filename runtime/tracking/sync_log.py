@@ -18,7 +18,7 @@ from runtime.errors import StoreError
 from runtime.lake.spark import s3a
 from runtime.lake.table import LakeTable, path_of, quoted
 from runtime.store.base import Store
-from runtime.tracking.rows import SCHEMA
+from runtime.tracking.schema import SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

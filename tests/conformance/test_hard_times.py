@@ -89,7 +89,7 @@ def test_a_limit_sends_so_many_records_and_the_rest_stays_due(case):
 
 
 def test_halves_of_a_call_that_failed_wait_at_the_same_time(case, monkeypatch):
-    monkeypatch.setattr("runtime.delivery.sending.random.uniform", lambda *_: 1.0)
+    monkeypatch.setattr("runtime.push.backoff.random.uniform", lambda *_: 1.0)
     contacts(case, *[(i, "bad@x" if i in (1, 8) else f"p{i}@x") for i in range(1, 9)], backoff=0.4, push={"batch_mode": "atomic", "attempts": 4}, text="""
 def push(rows):
     if not http.post("/push", json={"rows": rows}).ok:

@@ -18,6 +18,7 @@ from runtime.records import exports, query
 from runtime.records.filter import FileRef, Filter
 from runtime.store.folder import FolderStore
 from runtime.tracking import files as tracking
+from runtime.tracking.schema import SCHEMA
 
 START = datetime(2026, 1, 15, 8, 9, 10, tzinfo=UTC)
 
@@ -42,10 +43,8 @@ def record(i, status="succeeded", message=None, operation="upsert", change="inse
     }
 
 
-def put(
-    store, rows, number, *, run=3, batch_type="records_updated", names=tracking.SCHEMA.names, counted=True, **changed
-):
-    table = pa.Table.from_pylist(rows, tracking.SCHEMA).select(names)
+def put(store, rows, number, *, run=3, batch_type="records_updated", names=SCHEMA.names, counted=True, **changed):
+    table = pa.Table.from_pylist(rows, SCHEMA).select(names)
     path = f"sync_tracking_datasets/1/2/{run}/{batch_type}.{number}.parquet"
     for name, column in changed.items():
         table = (
@@ -54,7 +53,7 @@ def put(
             else table.append_column(name, column)
         )
     store.put_new(path, tracking.to_parquet(table))
-    told = tracking._described(pa.Table.from_pylist(rows, tracking.SCHEMA), batch_type, number, "", 0)
+    told = tracking._described(pa.Table.from_pylist(rows, SCHEMA), batch_type, number, "", 0)
     return FileRef(
         store,
         path,
@@ -167,7 +166,7 @@ def test_a_record_is_found_again_by_its_address(files):
 
 @pytest.mark.parametrize("width", [7, 8, 9])
 def test_files_with_fewer_columns_are_read_with_the_rest_empty(store, width):
-    names = tracking.SCHEMA.names
+    names = SCHEMA.names
     files = [put(store, [record(1)], 0, names=names[:width]), put(store, [record(2)], 1)]
     old, new = query.page(files).rows
     assert old == {
@@ -192,7 +191,7 @@ def test_more_columns_and_other_types_do_not_disturb(store):
         counted=False,
     )
     (row,) = query.page([file]).rows
-    assert (row["identifier"], row["row_id"], list(row)) == ("17", 1, tracking.SCHEMA.names)
+    assert (row["identifier"], row["row_id"], list(row)) == ("17", 1, SCHEMA.names)
 
 
 def test_a_truncated_missing_or_foreign_file_is_reported_and_the_rest_shown(store):
@@ -319,8 +318,8 @@ def test_each_format_holds_the_filtered_rows(files):
 def test_nothing_found_is_an_empty_file_of_its_format(files):
     none = Filter(identifier="none")
     assert json.loads(exported(files, "json", none)[1]) == []
-    assert exported(files, "csv", none, bom=False)[1].decode() == ",".join(tracking.SCHEMA.names) + "\r\n"
-    assert pq.read_table(io.BytesIO(exported(files, "parquet", none)[1])).schema.remove_metadata() == tracking.SCHEMA
+    assert exported(files, "csv", none, bom=False)[1].decode() == ",".join(SCHEMA.names) + "\r\n"
+    assert pq.read_table(io.BytesIO(exported(files, "parquet", none)[1])).schema.remove_metadata() == SCHEMA
 
 
 def test_a_sample_ends_where_it_should_and_progress_is_told(files):
@@ -355,9 +354,6 @@ def test_questions_cannot_read_outside_of_the_organization(store, files, tmp_pat
 
 
 def test_names_of_files_in_many_groups_keep_their_order(store):
-    files = [
-        put(store, [record(i)], i, names=tracking.SCHEMA.names[:7] if i % 2 else tracking.SCHEMA.names)
-        for i in range(40)
-    ]
+    files = [put(store, [record(i)], i, names=SCHEMA.names[:7] if i % 2 else SCHEMA.names) for i in range(40)]
     assert [r["identifier"] for r in query.page(files, Filter(message=None)).rows] == [f"id_{i:04}" for i in range(40)]
     assert list(itertools.chain.from_iterable(ids(query.page(files, offset=n, limit=1)) for n in (0, 38))) == [0, 38]

@@ -11,6 +11,8 @@ from test_tracking import Answer, batch, call, counter, info, row
 
 from runtime.store.folder import FolderStore
 from runtime.tracking import facts, files, requests
+from runtime.tracking.metadata import metadata
+from runtime.tracking.schema import OPERATIONS, SCHEMA, STATUSES
 
 DOCS = (Path(__file__).parents[2] / "docs" / "sync-tracking-files.md").read_text(encoding="utf-8")
 
@@ -26,15 +28,13 @@ def cells(title):
     ][2:]
 
 
-@pytest.mark.parametrize(
-    ("title", "schema"), [("Record files", files.SCHEMA), ("Requests and answers", requests.SCHEMA)]
-)
+@pytest.mark.parametrize(("title", "schema"), [("Record files", SCHEMA), ("Requests and answers", requests.SCHEMA)])
 def test_each_column_is_documented_in_order_with_its_type(title, schema):
     assert [(name, kind) for name, kind, _ in cells(title)] == [(f.name, str(f.type)) for f in schema]
 
 
 def test_each_field_of_the_metadata_is_documented_in_order():
-    assert [name for name, _ in cells("metadata.json")] == list(files.metadata(info()))
+    assert [name for name, _ in cells("metadata.json")] == list(metadata(info()))
 
 
 def test_each_fact_table_is_documented_with_its_columns():
@@ -48,9 +48,9 @@ def test_each_fact_table_is_documented_with_its_columns():
 def test_the_words_of_status_operation_and_outcome_are_documented():
     said = {name: text for name, _, text in cells("Record files")}
     words = {
-        "status": {*files.STATUSES.values(), "NULL", "DUPLICATE"},
-        "operation": {*files.OPERATIONS.values(), "delete", "update"},
-        "outcome": {*files.STATUSES, "invalid"},
+        "status": {*STATUSES.values(), "NULL", "DUPLICATE"},
+        "operation": {*OPERATIONS.values(), "delete", "update"},
+        "outcome": {*STATUSES, "invalid"},
     }
     assert {name: set(re.findall(r"`(\w+)`", said[name])) for name in words} == {**words, "status": words["status"]}
 

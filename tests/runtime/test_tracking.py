@@ -19,8 +19,10 @@ from runtime.push.statuses import shortened
 from runtime.store.folder import FolderStore
 from runtime.tracking import facts, requests
 from runtime.tracking import files as tracking
-from runtime.tracking import rows as record_rows
-from runtime.tracking.files import Places, RecordBatch, RunInfo
+from runtime.tracking.info import Places, RunInfo, by_rules, rules_of
+from runtime.tracking.metadata import json_type, metadata
+from runtime.tracking.rows import RecordBatch
+from runtime.tracking.schema import SCHEMA
 
 COLUMNS = (Column("id", "BIGINT", "bigint"), Column("email", "VARCHAR", "string"))
 START, END = datetime(2026, 1, 15, 8, 9, 10, tzinfo=UTC), datetime(2026, 1, 15, 8, 9, 11, 123456, tzinfo=UTC)
@@ -138,7 +140,7 @@ def test_a_record_says_what_was_sent_when_and_as_what(store):
 def test_every_file_has_the_same_schema(store):
     tracking.write(store, info(), batch([row(1, "a@x"), row(2, "b@x", "delete")]), counter())
     schemas = [pq.read_schema(store.local(p)).remove_metadata() for p in store.list("") if p.endswith(".parquet")]
-    assert schemas == [tracking.SCHEMA] * 2
+    assert schemas == [SCHEMA] * 2
 
 
 def test_deletes_have_files_of_their_own_and_each_file_is_counted(store):
@@ -357,7 +359,7 @@ def test_metadata_is_written_before_the_first_row_file_and_once(store):
     ],
 )
 def test_the_payload_schema_names_json_types(duckdb_type, expected):
-    assert tracking.json_type(duckdb_type) == expected
+    assert json_type(duckdb_type) == expected
 
 
 # invalid, planned, calls, facts
@@ -403,7 +405,7 @@ def test_planned_rows_lie_apart_in_the_same_schema(tmp_path):
     assert (
         table.schema.remove_metadata(),
         told(table.to_pylist(), "identifier", "status", "outcome", "previous_payload", "batch_started_at"),
-    ) == (tracking.SCHEMA, [("1", "planned", "planned", '{"id":1,"email":"old"}', None)])
+    ) == (SCHEMA, [("1", "planned", "planned", '{"id":1,"email":"old"}', None)])
 
 
 def call(number, body, url="https://x/push", rows=None, response="fine"):
@@ -412,11 +414,11 @@ def call(number, body, url="https://x/push", rows=None, response="fine"):
 
 def test_files_that_wait_are_written_by_the_rules_of_their_seal_without_the_model(store):
     run = info(kind="tracked", key=("id",), masks=[Mask("email", "hash")], identifier="email")
-    rules = json.loads(json.dumps(record_rows.rules_of(run)))
-    again = record_rows.by_rules(rules, organization_id=1, sync_id=2, run_id=3, columns=COLUMNS, mask_key="ab" * 32)
-    assert (written(store, again, batch([row(1, "a@x")]))[1], tracking.metadata(again)) == (
+    rules = json.loads(json.dumps(rules_of(run)))
+    again = by_rules(rules, organization_id=1, sync_id=2, run_id=3, columns=COLUMNS, mask_key="ab" * 32)
+    assert (written(store, again, batch([row(1, "a@x")]))[1], metadata(again)) == (
         written(FolderStore(store.folder / "other"), run, batch([row(1, "a@x")]))[1],
-        tracking.metadata(run),
+        metadata(run),
     )
 
 

@@ -27,10 +27,10 @@ from ondatra_web.models import (
 )
 from runtime.store.base import Store
 from runtime.store.opening import open_store
-from runtime.tracking.files import SCHEMA
 from runtime.tracking.files import _bounds as bounds_of
 from runtime.tracking.messages import pattern
 from runtime.tracking.requests import SCHEMA as CALL_SCHEMA
+from runtime.tracking.schema import SCHEMA
 
 BEGAN = datetime(2026, 1, 15, 6, 0, tzinfo=UTC)
 

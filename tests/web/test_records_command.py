@@ -23,6 +23,9 @@ from runtime.records.filter import Filter
 from runtime.store.folder import FolderStore
 from runtime.store.opening import open_store
 from runtime.tracking import files
+from runtime.tracking.info import RunInfo
+from runtime.tracking.rows import RecordBatch
+from runtime.tracking.schema import SCHEMA
 
 pytestmark = pytest.mark.django_db
 KEY = "ab" * 32
@@ -52,9 +55,7 @@ def sync(place):
 
 def info(run, masks=()):
     model = Model("sync.contacts", "c.sql", Path("c.sql"), "", 1, kind="merge", key=("id",), masks=tuple(masks))
-    return files.RunInfo(
-        run.sync.workspace.organization_id, run.sync_id, run.pk, "merge", model, Masker(masks, KEY), COLUMNS
-    )
+    return RunInfo(run.sync.workspace.organization_id, run.sync_id, run.pk, "merge", model, Masker(masks, KEY), COLUMNS)
 
 
 def make_run(sync, answers, masks=(), **fields):
@@ -62,7 +63,7 @@ def make_run(sync, answers, masks=(), **fields):
     run = Run.objects.create(sync=sync, store_url=records.settings.ONDATRA.tracking_url, **fields)
     n = len(answers)
     rows = [{"id": i, "email": f"p{i}@x", "__ondatra_rowid": i, "__ondatra_change_type": "insert"} for i in answers]
-    batch = files.RecordBatch(
+    batch = RecordBatch(
         rows,
         [True] * n,
         [str(i) for i in answers],
@@ -99,7 +100,7 @@ def command(*args):
 def test_json_is_a_list_of_objects_with_the_columns_of_the_files(run):
     code, out, _ = command("records", run.pk, "--format", "json")
     rows = json.loads(out)
-    assert (code, list(rows[0])) == (0, files.SCHEMA.names)
+    assert (code, list(rows[0])) == (0, SCHEMA.names)
     assert [(r["identifier"], r["status"], r["status_message"]) for r in rows] == [
         ("1", "succeeded", None),
         ("2", "rejected", "bad address"),
@@ -132,7 +133,7 @@ def test_a_table_shows_identifier_status_and_reason(run):
 
 def test_csv_has_the_files_columns_in_order(run):
     rows = list(csv.DictReader(io.StringIO(command("records", run.pk, "--format", "csv")[1])))
-    assert (list(rows[0]), [r["identifier"] for r in rows]) == (files.SCHEMA.names, ["1", "2", "3"])
+    assert (list(rows[0]), [r["identifier"] for r in rows]) == (SCHEMA.names, ["1", "2", "3"])
 
 
 def test_parquet_goes_to_a_file(run, tmp_path):
