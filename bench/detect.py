@@ -28,7 +28,8 @@ from runtime import kinds  # noqa: E402
 from runtime.lake.spark import session  # noqa: E402
 from runtime.lake.table import LakeTable  # noqa: E402
 from runtime.model import Model  # noqa: E402
-from runtime.staging.stage import StageRequest, stage  # noqa: E402
+from runtime.staging.request import StageRequest  # noqa: E402
+from runtime.staging.stage import stage  # noqa: E402
 
 COLUMNS = ("id", "name", "amount", "day", "seen", "active")
 #: One row in a hundred has another name when `changed` is 1.

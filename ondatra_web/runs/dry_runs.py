@@ -29,7 +29,7 @@ from runtime.lake.table import LakeTable
 from runtime.model import Model
 from runtime.pipeline.line import Result, SyncWork
 from runtime.staging import chunks, values
-from runtime.staging.stage import Staged
+from runtime.staging.request import Staged
 from runtime.staging.units import unit_starts
 from runtime.tracking import files
 from runtime.tracking.info import with_columns

@@ -31,7 +31,7 @@ from runtime.pipeline.line import Remembered, Result, SyncWork
 from runtime.push.function import PushFunction
 from runtime.staging import chunks, layout, states
 from runtime.staging.chunks import WaitingChunk
-from runtime.staging.stage import Staged
+from runtime.staging.request import Staged
 from runtime.staging.units import unit_starts
 from runtime.store.base import Store
 from runtime.tracking import files

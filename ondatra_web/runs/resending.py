@@ -22,7 +22,7 @@ from runtime.lake import spark
 from runtime.lake.table import LakeTable
 from runtime.model import Model
 from runtime.staging import chunks, stage, states
-from runtime.staging.stage import Staged, StageRequest
+from runtime.staging.request import Staged, StageRequest
 
 
 def start(run: Run, planned: Plan, model: Model, *, batch_size: int, given: Run | None = None) -> Run:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from runtime.kinds import Built
     from runtime.pipeline.crew import Builder
     from runtime.staging.chunks import WaitingChunk
-    from runtime.staging.stage import Staged
+    from runtime.staging.request import Staged
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,9 @@ class Building:
         """The chunks of what changed since the mark; None when the table stands at the mark and nothing else is
         asked."""
         from runtime.lake.table import LakeTable
-        from runtime.staging.stage import StageRequest, needs_stage, stage
+        from runtime.staging.request import StageRequest
+        from runtime.staging.stage import stage
+        from runtime.staging.waiting import needs_stage
 
         mark = self.lake.mark(work, result)
         at_mark = result.version == mark and not needs_stage(work.waiting)

@@ -28,7 +28,7 @@ from runtime.threads import LOOK_EVERY, watching
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from runtime.staging.stage import Staged
+    from runtime.staging.request import Staged
 
 __all__ = ["Ledger", "Line", "Remembered", "Result", "SyncWork"]
 

@@ -16,7 +16,8 @@ from runtime.lake.table import LakeTable
 from runtime.model import Column, Model
 from runtime.staging import states
 from runtime.staging.chunks import WaitingChunk, read_chunk
-from runtime.staging.stage import Staged, StageRequest, stage
+from runtime.staging.request import Staged, StageRequest
+from runtime.staging.stage import stage
 
 HASHED = [("__ondatra_h1", "BIGINT"), ("__ondatra_h2", "BIGINT")]
 COLUMNS = {

@@ -14,7 +14,7 @@ from staged import Lake, lines, read_chunk
 from runtime.lake.spark import session
 from runtime.staging import states
 from runtime.staging.chunks import WaitingChunk
-from runtime.staging.stage import Staged
+from runtime.staging.request import Staged
 
 STATES = {
     "done": states.DONE,

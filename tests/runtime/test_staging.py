@@ -17,8 +17,8 @@ from runtime.lake.spark import session
 from runtime.staging import states
 from runtime.staging.chunks import WaitingChunk, read_chunk, read_column
 from runtime.staging.layout import write_plain
-from runtime.staging.stage import needs_stage
 from runtime.staging.units import unit_starts
+from runtime.staging.waiting import needs_stage
 
 pytestmark = pytest.mark.spark
 

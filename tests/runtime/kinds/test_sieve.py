@@ -20,7 +20,8 @@ from runtime.kinds.sieve import commit, filters
 from runtime.lake import effort, note
 from runtime.lake.table import H1
 from runtime.staging.chunks import read_chunk
-from runtime.staging.stage import Staged, StageRequest, stage
+from runtime.staging.request import Staged, StageRequest
+from runtime.staging.stage import stage
 
 ROWS = [(i, f"n{i}") for i in range(40)]
 
