@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +29,9 @@ def row(number: int, change: str = "insert", **cells: Any) -> dict[str, Any]:
 ROWS = [row(1, email="a@x"), row(2, email="b@x"), row(3, email="c@x")]
 
 
+DOCS = Path(__file__).resolve().parents[2] / "docs/push-functions.md"
+
+
 class Bench:
     """Writes lib/crm.star and calls it."""
 
@@ -42,6 +46,13 @@ class Bench:
     def lib(self, text: str, name: str = "crm", **api: Any) -> None:
         """The API dict on line 1, then the text."""
         (self.folder / f"lib/{name}.star").write_text(f"API = { ({'base_url': self.base_url} | api)!r}\n{text}")
+
+    def example(self, name: str, *, backoff: float = 0.1) -> PushFunction:
+        """The one of the docs as it stands there, but for its address and how long it waits."""
+        (text,) = re.findall(rf"```python\n# lib/{name}\.star\n(.*?)```", DOCS.read_text(), re.DOTALL)
+        text = text.replace('"backoff": 0.1', f'"backoff": {backoff}')
+        (self.folder / "lib/crm.star").write_text(re.sub(r"https://\w+\.example\.com", self.base_url, text))
+        return self.load()
 
     def load(self) -> PushFunction:
         return load_push(self.folder, "crm", secrets=Secrets(self.secrets, "the environment"))

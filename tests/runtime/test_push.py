@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 from pathlib import Path
@@ -10,16 +9,13 @@ from typing import Any
 
 import pytest
 from push_bench import KEY, ROWS, Bench, outcomes, returning, row, run
-from web_server import Reply, Seen, WebServer
+from web_server import WebServer
 
 from runtime.custody.secrets import Secrets
 from runtime.delivery import rehearsal
 from runtime.errors import Cancelled, ProjectError
 from runtime.model import Column
 from runtime.push.call import PushCall
-
-DOCS = Path(__file__).resolve().parents[2] / "docs/push-functions.md"
-
 
 # sync
 
@@ -322,115 +318,6 @@ def test_rows_are_read_from_each_format(tmp_path: Path, name: str, text: str) ->
     (tmp_path / name).write_text(text)
     assert rehearsal.read_rows(tmp_path / name) == [
         {"id": 1, "t": "é", "__ondatra_rowid": 1, "__ondatra_change_type": "insert"}
-    ]
-
-
-# the worked examples of the docs
-
-
-def example(bench: Bench, name: str) -> Any:
-    """The example as it stands in the docs, but for the address."""
-    (text,) = re.findall(rf"```python\n# lib/{name}\.star\n(.*?)```", DOCS.read_text(), re.DOTALL)
-    (bench.folder / "lib/crm.star").write_text(re.sub(r"https://\w+\.example\.com", bench.base_url, text))
-    return bench.load()
-
-
-def send(bench: Bench, push: Any, rows: list[dict[str, Any]], **call: Any) -> list[str]:
-    result = push.push(PushCall(rows, **call), bench.context)
-    return [o.kind + (f": {o.message}" if o.message else "") for o in result.outcomes]
-
-
-def asked(server: WebServer) -> list[tuple[str, Any]]:
-    return [(f"{s.method} {s.path}", json.loads(s.body) if s.body else None) for s in server.seen]
-
-
-def test_the_docs_have_six_examples() -> None:
-    assert re.findall(r"^# lib/(\w+)\.star$", DOCS.read_text(), re.MULTILINE) == [
-        "objects",
-        "batch",
-        "invoices",
-        "bulk",
-        "sheet",
-        "chat",
-    ]
-
-
-def test_example_one_object_a_row(bench: Bench, server: WebServer) -> None:
-    bench.secrets = {"OBJECTS_TOKEN": "t0ken-value"}
-    server.reply = lambda seen: ({"POST": 201, "PATCH": 422, "DELETE": 404}[seen.method], {}, b"said")
-    rows = [row(1), row(2, "update_preimage"), row(2, "update_postimage", n=1), row(3, "delete")]
-    assert send(bench, example(bench, "objects"), rows, args=("contacts",), key_columns=["id"]) == [
-        "ok",
-        "ok",
-        "reject: 422 said",
-        "ok",
-    ]
-    assert asked(server) == [
-        ("POST /v2/contacts", {"id": 1}),
-        ("PATCH /v2/contacts/2", {"id": 2, "n": 1}),
-        ("DELETE /v2/contacts/3", None),
-    ]
-    assert server.seen[0].headers["idempotency-key"]
-
-
-def test_example_batch(bench: Bench, server: WebServer) -> None:
-    bench.secrets = {"BATCH_KEY": "k3y-value"}
-    server.answers((200, {}, {"errors": [{"id": 2, "message": "bad email"}]}))
-    rows = [row(1), row(2, "update_preimage"), row(2, "update_postimage"), row(3, "delete")]
-    assert send(bench, example(bench, "batch"), rows) == ["ok", "ok", "reject: bad email", "ok"]
-    assert asked(server) == [("POST /contacts/batch", {"upsert": [{"id": 1}, {"id": 2}], "delete": [3]})]
-
-
-def test_example_group(bench: Bench, server: WebServer) -> None:
-    bench.secrets = {"BOOKS_USER": "us3r", "BOOKS_PASSWORD": "passw0rd"}
-    server.reply = lambda seen: (503 if seen.method == "DELETE" else 200, {"Retry-After": "0"}, b"down")
-    rows = [row(1, "delete", n=1, _content_hash="x"), row(2, "insert", n=2, _content_hash="y"), row(3, "delete", n=1)]
-    for one, invoice in zip(rows, ("A", "A", "B"), strict=True):
-        one["id"] = invoice
-    assert send(bench, example(bench, "invoices"), rows, kind="tracked", key_columns=["id"]) == [
-        "ok",
-        "ok",
-        "error: 503 down",
-    ]
-    assert asked(server)[:2] == [("PUT /invoices/A", {"lines": [{"id": "A", "n": 2}]}), ("DELETE /invoices/B", None)]
-
-
-def test_example_bulk_job(bench: Bench, server: WebServer) -> None:
-    bench.secrets = {"BULK_CLIENT": "cl1ent", "BULK_SECRET": "s3cret"}
-    states = [{"state": "working"}, {"state": "done", "refused": {"2:insert": "bad"}}]
-
-    def reply(seen: Seen) -> Reply:
-        if seen.path == "/oauth/token":
-            return 200, {}, {"access_token": "t0ken", "expires_in": 3600}
-        return 200, {}, {"id": 41} if seen.method == "POST" else states.pop(0)
-
-    server.reply = reply
-    push = example(bench, "bulk")
-    rows = [row(1, email="a"), row(2, email="b")]
-    reference = push.push(PushCall(rows), bench.context).job_ref
-    assert (reference, push.poll(reference, rows, bench.context).outcomes) == ({"job": 41}, None)
-    assert outcomes(push.poll(reference, rows, bench.context)) == [("ok", None, True), ("reject", "bad", True)]
-    assert [json.loads(line)["ref"] for line in server.seen[1].body.splitlines()] == ["1:insert", "2:insert"]
-
-
-def test_example_sheet(bench: Bench, server: WebServer) -> None:
-    bench.secrets = {"SHEET_TOKEN": "t0ken-value"}
-    columns = [Column("id", "INTEGER", "int"), Column("n", "VARCHAR", "string")]
-    call = {"kind": "table", "args": ("my sheet",), "columns": columns}
-    assert send(bench, example(bench, "sheet"), [row(1, "delete", n="x"), row(2, n="y")], **call) == ["ok", "ok"]
-    assert asked(server) == [("PUT /v4/sheets/my%20sheet/values", {"values": [["id", "n"], [2, "y"]]})]
-    server.answers((403, {}, b"no"))
-    assert send(bench, example(bench, "sheet"), [row(2, n="y")], **call) == ["error: the sheet was not written: 403 no"]
-
-
-def test_example_chat(bench: Bench, server: WebServer) -> None:
-    bench.secrets = {"CHAT_WEBHOOK": f"{server.url}/hook/s3cr3t"}
-    push = example(bench, "chat")
-    assert send(bench, push, [row(1, total=9.5, customer="Ada")], kind="append") == ["ok"]
-    assert push.finalize(1, 0, bench.context).error == ""
-    assert asked(server) == [
-        ("POST /hook/s3cr3t", {"text": "Order 1 over 9.5 from Ada"}),
-        ("POST /hook/s3cr3t", {"text": "1 orders posted"}),
     ]
 
 
