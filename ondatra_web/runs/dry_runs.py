@@ -23,8 +23,8 @@ from ondatra_web.models import Run
 from ondatra_web.runs.ledger import DatabaseLedger
 from ondatra_web.runs.outbox import claim_of
 from runtime.custody.masks import Masker
-from runtime.delivery import rehearsal
 from runtime.delivery.calls import cut_calls
+from runtime.delivery.first_requests import first_requests
 from runtime.lake.table import LakeTable
 from runtime.model import Model
 from runtime.pipeline.line import Result, SyncWork
@@ -115,7 +115,7 @@ class DryLedger(DatabaseLedger):
         """Keeps the first requests that the push function would make."""
         model = result.model
         assert model.sink is not None
-        said = rehearsal.first_requests(
+        said = first_requests(
             Path(self.workspace.project_dir),
             model.sink.function,
             calls,

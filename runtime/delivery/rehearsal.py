@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,58 +12,16 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from runtime.columns import CHANGE_TYPE, ROWID
-from runtime.custody.masks import Masker
-from runtime.errors import Cancelled, ConfigError
-from runtime.model import Column
+from runtime.delivery.stand_ins import Recording, StandIns
+from runtime.errors import ConfigError
 from runtime.push.call import CallContext, CallResult, PushCall
 from runtime.push.function import PushFunction
 from runtime.push.http.auth import SecretSource
 from runtime.push.http.rate_limits import MemoryLimiter
-from runtime.push.http.requester import Answer, Request
+from runtime.push.http.requester import Answer
 from runtime.push.load import load_push
 from runtime.push.statuses import Outcome
 from runtime.staging.values import to_rows
-
-
-class Recording:
-    """A transport that keeps each request and gives the same answer to all."""
-
-    def __init__(self, answer: Answer) -> None:
-        self.answer = answer
-        self.requests: list[Request] = []
-
-    def send(self, method: str, url: str, headers: Any, body: bytes | None, timeout: float) -> Answer:
-        self.requests.append(Request(method, url, headers, body, timeout=timeout))
-        return self.answer
-
-
-class Sampling(Recording):
-    """Keeps the first requests, gives each an empty answer, and ends the call that makes more or takes long."""
-
-    def __init__(self, token_url: str, most: int = 20, seconds: float = 10.0) -> None:
-        super().__init__(Answer(200, {"content-type": "application/json"}, b"{}"))
-        self.token_url, self.most, self.end = token_url, most, time.monotonic() + seconds
-
-    @property
-    def over(self) -> bool:
-        return len(self.requests) >= self.most or time.monotonic() > self.end
-
-    def send(self, method: str, url: str, headers: Any, body: bytes | None, timeout: float) -> Answer:
-        if url == self.token_url:  # how it is authorized, not what would be sent
-            return Answer(200, {"content-type": "application/json"}, b'{"access_token": "token-of-a-dry-run"}')
-        if self.over:
-            raise Cancelled("a dry run shows the first requests only")
-        return super().send(method, url, headers, body, timeout)
-
-
-class StandIns:
-    """The real secrets where they are set, else a text that says which one would stand there."""
-
-    def __init__(self, secrets: SecretSource) -> None:
-        self._secrets = secrets
-
-    def get(self, name: str) -> str | None:
-        return self._secrets.get(name) or f"<{name}>"
 
 
 @dataclass
@@ -142,73 +99,6 @@ def rehearse(
         found.rows.append(batch)
         found.outcomes.append(_polled(push, result, batch, context, args, key_columns))
     return found
-
-
-def first_requests(
-    project_dir: Path,
-    name: str,
-    batches: Iterable[list[dict[str, Any]]],
-    *,
-    secrets: SecretSource,
-    masker: Masker,
-    kind: str,
-    key_columns: Sequence[str] = (),
-    columns: Sequence[Column] = (),
-    run_id: int = 0,
-    args: Sequence[str] = (),
-) -> dict[str, Any]:
-    """The first requests that push() would make of these rows, and its prints; every request is answered by an empty
-    object, none leaves.
-
-    Secrets and masked values are taken out. Raises ProjectError.
-    """
-    push = load_push(
-        project_dir, name, secrets=secrets
-    )  # of its own: it may not share a token with calls that are real
-    auth = push.api.auth
-    transport = Sampling(auth.token_url if auth else "")
-    context = CallContext(
-        secrets=secrets, limiter=MemoryLimiter(), transport=transport, cancelled=lambda: transport.over
-    )
-    found: list[dict[str, Any]] = []
-    said: list[str] = []
-    for number, rows in enumerate(batches, 1):
-        try:
-            result = push.push(
-                PushCall(
-                    rows,
-                    batch_number=number,
-                    kind=kind,
-                    key_columns=key_columns,
-                    columns=columns,
-                    run_id=run_id,
-                    args=args,
-                ),
-                context,
-            )
-        except Cancelled:
-            break
-        scrub = masker.scrubber(rows)
-        found += [
-            {
-                "call": number,
-                "method": made.method,
-                "url": scrub(made.url),
-                "body": None if made.request_body is None else scrub(made.request_body),
-                "headers": {
-                    k: "***" if auth and auth.kind == "hmac" and k == auth.name else scrub(v)
-                    for k, v in made.request_headers.items()
-                },
-            }
-            for made in result.calls
-        ]
-        problems = (
-            sorted({o.message for o in result.outcomes if o.message}) if not transport.over else []
-        )  # else it was we who ended the call
-        said += [f"call {number}: {scrub(line)}" for line in (*result.prints, *problems)][:20]
-        if transport.over:
-            break
-    return {"requests": found, "said": said}
 
 
 def _polled(
