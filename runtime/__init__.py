@@ -14,6 +14,7 @@ store      where record files lie: a folder or a bucket
 records    the questions about them: filter, page, count, export, history
 custody    what must not be seen: secrets, redaction, masks
 
-Under all of them: `model` (a SQL model and its directives), `errors` (what went wrong, and the way out), `config` (the
-settings, read once), `threads` (work that can be given up), `faults` (where tests kill the process).
+Under all of them: `model` (a SQL model and its directives), `columns` (the names of the columns that the engine adds),
+`errors` (what went wrong, and the way out), `config` (the settings, read once), `threads` (work that can be given up),
+`faults` (where tests kill the process).
 """
