@@ -1,11 +1,9 @@
-"""Rows as push() gets them and payloads as people see them: contract 2.3, Values. Column by column, never cell by
-cell."""
+"""Rows as push() gets them: contract 2.3, Values. Column by column, never cell by cell."""
 
 from __future__ import annotations
 
-import json
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -31,15 +29,6 @@ def to_rows(table: pa.Table, columns: Sequence[Column] = ()) -> list[dict[str, A
         if cells
         else [{} for _ in range(table.num_rows)]
     )
-
-
-def payload(row: Mapping[str, Any], columns: Sequence[Column]) -> str:
-    """The JSON object of the SELECT's columns."""
-    shown = {c.name: row[c.name] for c in columns if c.name in row}
-    try:
-        return orjson.dumps(shown).decode()
-    except TypeError:  # an integer over 64 bits, or text with half a surrogate pair
-        return json.dumps(shown, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def to_values(column: pa.ChunkedArray | pa.Array, duckdb_type: str = "") -> list[Any]:

@@ -56,11 +56,6 @@ def patterns(messages: pa.Array) -> pa.Array:
     return pc.if_else(pc.greater(pc.utf8_length(said), LONGEST_PATTERN), short, said)
 
 
-def pattern(message: str) -> str:
-    """What a message has in common with others of its sort."""
-    return str(patterns(pa.array([message], pa.string()))[0].as_py())
-
-
 def has_pattern(column: str, pattern: str) -> str:
     """The condition, in DuckDB's SQL, that the messages of a column have this pattern, which is bound as $pattern."""
     said = f"left({column}, {LOOKED_AT})"

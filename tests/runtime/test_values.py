@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import math
 import random
 import time
@@ -14,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from runtime.model import Column
-from runtime.staging.values import payload, to_rows, to_values
+from runtime.staging.values import to_rows, to_values
 
 HUGE = 10**37
 
@@ -190,13 +189,6 @@ def test_a_table_without_rows_has_none() -> None:
     assert (
         to_rows(pa.table({name.replace(" ", "_"): column.slice(0, 0) for name, (column, _, _) in CASES.items()})) == []
     )
-
-
-def test_a_payload_has_the_columns_of_the_select_in_their_order() -> None:
-    columns = [Column(name, "", "") for name in ("b", "a", "h", "s")]
-    row = {"a": "é", "b": 1.0, "h": HUGE, "s": {"z": None}, "_content_hash": "h", "__ondatra_rowid": 7}
-    assert payload(row, columns) == f'{{"b":1.0,"a":"é","h":{HUGE},"s":{{"z":null}}}}'
-    assert json.loads(payload({"a": 1}, columns)) == {"a": 1}
 
 
 def test_a_hundred_thousand_rows_take_less_than_two_seconds() -> None:

@@ -28,7 +28,7 @@ from ondatra_web.models import (
 from runtime.store.base import Store
 from runtime.store.opening import open_store
 from runtime.tracking.files import _bounds as bounds_of
-from runtime.tracking.messages import pattern
+from runtime.tracking.messages import patterns
 from runtime.tracking.requests import SCHEMA as CALL_SCHEMA
 from runtime.tracking.schema import SCHEMA
 
@@ -159,7 +159,7 @@ def put_records(
             group, made = MessageGroup.objects.get_or_create(
                 run=run,
                 status=row["status"],
-                pattern=pattern(row["status_message"]),
+                pattern=patterns(pa.array([row["status_message"]]))[0].as_py(),
                 defaults={
                     "rows": 1,
                     "sample_message": row["status_message"],
