@@ -33,6 +33,8 @@ class MemoryOutbox:
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.closed: list[Closing] = []
+        self.jobs: list[dict[str, Any]] = []
+        self.is_cancelled = False
         self._numbers: dict[str, Any] = {}
 
     def record(self, claim: Claim, entries: Sequence[Entry], *, failed_in_row: int | None) -> None:
@@ -40,7 +42,8 @@ class MemoryOutbox:
 
     def open_job(self, claim: Claim, entry: Entry, ref: dict[str, Any]) -> int:
         self.entries.append(entry)
-        return len(self.entries)
+        self.jobs.append(ref)
+        return len(self.jobs)
 
     def make_sure(self, claim: Claim) -> None:
         """Nobody else claims."""
@@ -61,7 +64,7 @@ class MemoryOutbox:
         """No connection to close."""
 
     def cancelled(self, run_id: int) -> bool:
-        return False
+        return self.is_cancelled
 
     def filing(self) -> Filing:
         return Filing(self, lambda claim: None)

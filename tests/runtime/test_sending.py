@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from memory_outbox import MemoryOutbox, run_of, write_chunk
@@ -12,7 +15,8 @@ from push_bench import Bench
 from web_server import Seen, WebServer
 
 from runtime.delivery.deliver import deliver
-from runtime.delivery.outbox import RecordCounts
+from runtime.delivery.outbox import Claim, OpenJob, RecordCounts
+from runtime.delivery.run import Progress
 from runtime.staging import states
 
 
@@ -21,9 +25,9 @@ def outbox() -> MemoryOutbox:
     return MemoryOutbox()
 
 
-def deliver_with(outbox: MemoryOutbox, bench: Bench, push: Any, claim: Any) -> None:
+def deliver_with(outbox: MemoryOutbox, bench: Bench, push: Any, claim: Claim) -> Progress:
     with outbox.filing() as filing:
-        deliver(claim, run_of(push, bench.context, bench.folder), outbox, filing)
+        return deliver(claim, run_of(push, bench.context, bench.folder), outbox, filing)
 
 
 def records(outbox: MemoryOutbox) -> list[dict[str, Any]]:
@@ -92,3 +96,132 @@ def test_a_delivery_leaves_states_counts_and_records(
         ("4", "upsert", "rejected", "busy"),
         ("5", "delete", "succeeded", None),
     ]
+
+
+JOB = """
+def push(rows):
+    return {"job": http.post("/jobs", json=[r["id"] for r in rows]).json["id"]}
+
+
+def poll(job_ref, rows):
+    state = http.get("/jobs/" + str(job_ref["job"])).json["state"]
+    if state == "working":
+        return None
+    said = {1: "ok", 2: "reject: bad"}
+    return {str(r["__ondatra_rowid"]) + ":" + r["__ondatra_change_type"]: said[r["id"]] for r in rows}
+"""
+TWO = [("insert", {"id": 1}), ("insert", {"id": 2})]
+
+
+def jobs_of(server: WebServer, *states_of_it: str) -> None:
+    """The destination's job 7 is in these states when it is asked."""
+    left = list(states_of_it)
+    server.reply = lambda seen: (200, {}, {"id": 7} if seen.method == "POST" else {"state": left.pop(0)})
+
+
+def async_lib(bench: Bench, **options: Any) -> Any:
+    bench.lib(JOB, push={"batch_mode": "async", "poll_interval": "10ms", **options})
+    return bench.load()
+
+
+def test_a_job_is_asked_until_it_has_ended(
+    bench: Bench, server: WebServer, outbox: MemoryOutbox, tmp_path: Path
+) -> None:
+    jobs_of(server, "working", "working", "done")
+    deliver_with(outbox, bench, async_lib(bench), write_chunk(tmp_path / "staged", TWO))
+
+    (closing,) = outbox.closed
+    assert outbox.jobs == [{"job": 7}]
+    assert closing.counts == RecordCounts(succeeded=1, rejected=1)
+    assert closing.states.tolist() == [states.DONE, states.REJECTED]
+
+
+def test_a_job_that_is_still_open_keeps_its_rows_blocked(
+    bench: Bench, server: WebServer, outbox: MemoryOutbox, tmp_path: Path
+) -> None:
+    jobs_of(server, *["working"] * 100)
+    deliver_with(outbox, bench, async_lib(bench, poll_timeout="50ms"), write_chunk(tmp_path / "staged", TWO))
+
+    (closing,) = outbox.closed
+    assert closing.counts == RecordCounts(retrying=2)
+    assert closing.states.tolist() == [states.BLOCKED, states.BLOCKED]
+    assert records(outbox) == []
+
+
+def open_job(claim: Claim, age: float) -> Claim:
+    """The claim with a job of an earlier run over all its rows."""
+    blocked = np.full(len(claim.states), states.BLOCKED, dtype=np.uint8)
+    job = OpenJob(1, {"job": 7}, np.arange(len(claim.states)), batch_number=1, age=age)
+    return replace(claim, states=blocked, jobs=(job,), first_call=2)
+
+
+def test_a_job_of_an_earlier_run_is_asked_and_nothing_sent_again(
+    bench: Bench, server: WebServer, outbox: MemoryOutbox, tmp_path: Path
+) -> None:
+    jobs_of(server, "done")
+    claim = open_job(write_chunk(tmp_path / "staged", TWO), age=60)
+    deliver_with(outbox, bench, async_lib(bench), claim)
+
+    assert [f"{seen.method} {seen.path}" for seen in server.seen] == ["GET /jobs/7"]
+    assert outbox.closed[0].states.tolist() == [states.DONE, states.REJECTED]
+
+
+def test_a_job_that_is_too_old_is_forgotten_and_its_rows_are_due_again(
+    bench: Bench, server: WebServer, outbox: MemoryOutbox, tmp_path: Path
+) -> None:
+    claim = open_job(write_chunk(tmp_path / "staged", TWO), age=8 * 86400)
+    deliver_with(outbox, bench, async_lib(bench), claim)
+
+    assert server.seen == []
+    assert outbox.closed[0].states.tolist() == [states.UNKNOWN, states.UNKNOWN]
+    assert records(outbox)[0]["status_message"] == (
+        "the job was still open after 7 days (push.job_max_age) and is forgotten; its rows are due again"
+    )
+
+
+def test_a_call_that_does_not_end_after_a_cancel_leaves_its_rows_unknown(
+    bench: Bench, server: WebServer, outbox: MemoryOutbox, tmp_path: Path
+) -> None:
+    gate = threading.Event()
+
+    def never(_: Seen) -> tuple[int, dict[str, str], bytes]:
+        outbox.is_cancelled = True
+        gate.wait(30)
+        return 200, {}, b"{}"
+
+    server.reply = never
+    bench.lib('def push(rows):\n    http.post("/")\n    return {}\n', push={"batch_size": 1})
+    progress = deliver_with(outbox, bench, bench.load(), write_chunk(tmp_path / "staged", TWO))
+    gate.set()
+
+    (closing,) = outbox.closed
+    assert progress == Progress(cancelled=True)
+    assert closing.states.tolist() == [states.UNKNOWN, states.UNTRIED]
+    assert closing.counts == RecordCounts(retrying=1, not_tried=1)
+
+
+def test_too_many_calls_that_fail_in_a_row_stop_the_delivery(
+    bench: Bench, server: WebServer, outbox: MemoryOutbox, tmp_path: Path
+) -> None:
+    bench.lib('def push(rows):\n    fail("down")\n', push={"batch_size": 1, "max_failed_batches": 1})
+    progress = deliver_with(outbox, bench, bench.load(), write_chunk(tmp_path / "staged", TWO))
+
+    assert progress.stopped == (
+        "1 calls in a row failed (push.max_failed_batches); the rest was not tried and stays due"
+    )
+    assert outbox.closed[0].counts == RecordCounts(retrying=1, not_tried=1)
+
+
+def test_calls_side_by_side_answer_every_row(
+    bench: Bench, server: WebServer, outbox: MemoryOutbox, tmp_path: Path
+) -> None:
+    bench.lib(
+        'def push(rows):\n    http.post("/", json=[r["id"] for r in rows])\n'
+        '    return {str(r["__ondatra_rowid"]) + ":" + r["__ondatra_change_type"]: "ok" for r in rows}\n',
+        push={"batch_size": 3, "max_concurrent": 4},
+    )
+    claim = replace(write_chunk(tmp_path / "staged", [("update", {"id": n}) for n in range(50)]), slots=4)
+    deliver_with(outbox, bench, bench.load(), claim)
+
+    assert outbox.closed[0].counts == RecordCounts(succeeded=50)
+    assert sorted(n for seen in server.seen for n in seen.json) == [n for n in range(50) for _ in range(2)]
