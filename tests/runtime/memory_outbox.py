@@ -20,7 +20,7 @@ from runtime.model import Column, Model, Sink
 from runtime.push.call import CallContext
 from runtime.push.function import PushFunction
 from runtime.staging import states
-from runtime.store.base import FolderStore
+from runtime.store.folder import FolderStore
 from runtime.tracking.info import RunInfo
 
 #: What a change is -> its rows in a chunk of kind merge.
