@@ -45,10 +45,10 @@ def main(models: int) -> None:
     bench = workspace(folder / "project")
 
     from ondatra_web.models import ModelState, Sync
-    from ondatra_web.runs import execution
+    from ondatra_web.runs.walk import prepare
     from runtime.pipeline import fingerprint
 
-    walk = execution.prepare(bench)
+    walk = prepare(bench)
     for name in walk.project.order:
         translated, model = walk.project.translated[name], walk.project.models[name]
         print_ = fingerprint.fingerprint(model, translated, dict.fromkeys(walk.project.inputs[name], 1))

@@ -12,7 +12,7 @@ from django.utils import timezone
 from ondatra_web import actions, queue, workers
 from ondatra_web.clock import retention, staged
 from ondatra_web.models import Delivery, Organization, Run, Sync, Worker, Workspace
-from ondatra_web.runs import outbox, pending
+from ondatra_web.runs import claims, pending
 from ondatra_web.tracking import exporting, facts, records, sync_log
 from runtime.errors import OndatraError
 from runtime.project import schedules
@@ -131,7 +131,7 @@ def resume_dead() -> None:
 def _worked_on(run: Run) -> bool:
     """Whether somebody delivers it and nobody who did has died. That other workers live says nothing: no message may be
     left for them."""
-    claimed = outbox.open_deliveries(run).exclude(status=Delivery.Status.WAITING).select_related("owner")
+    claimed = claims.open_deliveries(run).exclude(status=Delivery.Status.WAITING).select_related("owner")
     owners = [d.owner for d in claimed]
     return bool(owners) and not any(map(workers.is_dead, owners))
 

@@ -45,12 +45,13 @@ def push(rows):
 """
 SETUP = """
 from django.contrib.auth.models import User
-from ondatra_web import execution, projects
+from ondatra_web import projects
 from ondatra_web.models import Membership
+from ondatra_web.runs.walk import prepare
 place = projects.workspace_of("default")
 Membership.objects.create(user=User.objects.create_user("alice", password="alice-password"),
     organization=place.organization, role="owner")
-execution.prepare(place)
+prepare(place)
 """
 
 

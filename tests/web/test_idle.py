@@ -14,7 +14,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from ondatra_web.models import ModelState, Run, Sync, Workspace
-from ondatra_web.runs import execution
+from ondatra_web.runs import execution, report
+from ondatra_web.runs.walk import prepare
+from runtime.lake import spark
 from runtime.pipeline import fingerprint
 from runtime.pipeline import line as pipeline
 from runtime.store.base import open_store
@@ -37,7 +39,7 @@ def store_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "_session", lambda: pytest.fail("Spark was started"))
+    monkeypatch.setattr(spark, "isolated", lambda *_: pytest.fail("Spark was started"))
 
 
 def place(folder: Path, syncs: int) -> Workspace:
@@ -55,7 +57,7 @@ def place(folder: Path, syncs: int) -> Workspace:
     made = workspace(folder.name)
     made.project_dir = str(folder)
     made.save()
-    walk = execution.prepare(made)
+    walk = prepare(made)
     for name, model in walk.project.models.items():
         translated = walk.project.translated[name]
         ModelState.objects.create(
@@ -83,7 +85,7 @@ def test_their_runs_are_complete_and_cost_no_query_each(
         )
         with CaptureQueriesContext(connection) as queries:
             walk = execution.run_here(made, [], {}, trigger="schedule")
-            said = execution.report(walk)
+            said = report.of_walk(walk)
         asked.append(len(queries))
         assert {m["action"] for m in said["models"]} == {"unchanged"}
         assert [s["counts"]["unchanged"] for s in said["syncs"]] == [4] * syncs and {

@@ -17,9 +17,11 @@ import sys, time
 import django
 django.setup()
 import numpy as np
-from ondatra_web import outbox, workers
+from ondatra_web import workers
 from ondatra_web.models import Answer, Chunk, Delivery, Organization, Run, Sync, Worker, Workspace
-from runtime import answers, states
+from ondatra_web.runs import claims, outbox
+from runtime.delivery import answers
+from runtime.staging import states
 """
 DELIVERS = (
     SETUP
@@ -34,7 +36,7 @@ run = Run.objects.create(sync=Sync.objects.create(workspace=place, name="sync.x"
 chunk = Chunk.objects.create(sync=run.sync, url="file:///c", rows=9, records=9,
                              states=states.pack(np.full(9, states.UNTRIED, dtype=np.uint8)))
 Delivery.objects.create(run=run, chunk=chunk, ordinal=0, rows=9, records=9)
-claim, database, n = outbox.take(run, 1, 1), outbox.DatabaseOutbox(), 0
+claim, database, n = claims.take(run, 1, 1), outbox.DatabaseOutbox(), 0
 print(workers.me().pk, flush=True)
 end = time.monotonic() + float(sys.argv[1])
 while time.monotonic() < end:

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from ondatra_web import projects
-from ondatra_web.runs import execution
+from ondatra_web.runs import execution, report
 from ondatra_web.tracking import records
 from runtime.errors import ConfigError, OndatraError, ProjectError
 
@@ -68,9 +68,9 @@ class Command(BaseCommand):
         except OndatraError as error:
             self.stderr.write(str(error))
             raise SystemExit(1) from None
-        said = execution.report(walk)
+        said = report.of_walk(walk)
         self.stdout.write(json.dumps(said, ensure_ascii=False) if options["json"] else text(said))
-        raise SystemExit(execution.exit_code(said))
+        raise SystemExit(report.exit_code(said))
 
 
 def _main_thread() -> bool:
