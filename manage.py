@@ -18,7 +18,7 @@ CYCLES = 50_000
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ondatra_web.settings")
     gc.set_threshold(CYCLES)
-    folder = config.from_env().data_dir
+    folder = config.read().data_dir
     try:
         folder.mkdir(parents=True, exist_ok=True)
         writable = os.access(folder, os.W_OK)
@@ -31,8 +31,12 @@ def main() -> None:
         )
         sys.exit(2)
     from django.core.management import execute_from_command_line
-    from django.db.utils import OperationalError
+    from django.db.utils import DatabaseError, OperationalError
 
+    from ondatra_web import checks
+
+    if sys.argv[1:2] != ["check"]:  # which tells them all itself
+        checks.refuse()
     try:
         try:
             execute_from_command_line(sys.argv)
@@ -42,7 +46,9 @@ def main() -> None:
         if not _is_unread():
             raise
         sys.exit(READER_GONE)
-    except OperationalError as error:  # raised only after the waits that the settings allow
+    except DatabaseError as error:  # raised only after the waits that the settings allow
+        if type(error) not in (DatabaseError, OperationalError):
+            raise  # ours, not the database's
         sys.exit(
             f"the database cannot be used: {str(error).strip().splitlines()[0]}. {_way_out(str(error))} What was not "
             f"sent stays due."
@@ -65,6 +71,8 @@ def _way_out(said: str) -> str:
     if "no such table" in said or "no such column" in said:
         return "Run `python manage.py migrate` (bin/up does)."
     place = settings.DATABASES["default"]
+    if "not a database" in said or "malformed" in said:
+        return f"The file {place['NAME']} is damaged: put a copy of it in its place, or move it away to begin anew."
     if "locked" in said:
         return (
             f"Another process has held {place['NAME']} for {place['OPTIONS']['timeout']} s: end it, or set "

@@ -9,10 +9,11 @@ from pathlib import Path
 import environ
 
 from runtime import config
+from runtime.custody import private
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-ONDATRA = config.from_env()
-ONDATRA.data_dir.mkdir(parents=True, exist_ok=True)
+ONDATRA = config.read()  # ondatra_web.checks tells what of it is wrong
+private.folder(ONDATRA.data_dir)
 env = environ.Env()
 
 
@@ -29,7 +30,7 @@ def _kept_secret() -> str:
 
 SECRET_KEY = os.environ.get("DJANGO_SECRET_KEY") or _kept_secret()
 DEBUG = env.bool("DJANGO_DEBUG", default=False)
-ALLOWED_HOSTS = env.list("DJANGO_ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]", "testserver"])
+ALLOWED_HOSTS = env.list("DJANGO_ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.list("DJANGO_CSRF_TRUSTED_ORIGINS", default=[])
 
 INSTALLED_APPS = [
@@ -74,8 +75,15 @@ TEMPLATES = [
     }
 ]
 
-DATABASES = {"default": env.db("DATABASE_URL", default=f"sqlite:///{ONDATRA.data_dir / 'ondatra.sqlite3'}")}
+SQLITE = f"sqlite:///{ONDATRA.data_dir / 'ondatra.sqlite3'}"
+WRONG_OF_DJANGO = config.wrong_of_django(os.environ)
+DATABASES = {
+    "default": env.db_url_config(SQLITE)
+    if any(w.name == "DATABASE_URL" for w in WRONG_OF_DJANGO)
+    else env.db("DATABASE_URL", default=SQLITE)
+}
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    private.file(Path(DATABASES["default"]["NAME"]))
     # WAL lets pages read while a run writes; IMMEDIATE takes the write lock at BEGIN, so no transaction
     # fails half way with "database is locked" before it waited: sqlite:///FILE?timeout=SECONDS says how long.
     wait = int(DATABASES["default"].get("OPTIONS", {}).get("timeout", 30))

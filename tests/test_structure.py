@@ -21,7 +21,7 @@ CODE = [
 ]
 DOCS = "\n".join(p.read_text(encoding="utf-8") for p in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))])
 ENVIRONMENT = re.compile(
-    r"""(?:environ(?:\.get)?[\[(]|env\.(?:get|bool|list|db)\(|place\()\s*["']([A-Z][A-Z0-9_]{2,}[A-Z0-9])["']"""
+    r"""(?:environ(?:\.get)?[\[(]|env\.\w+\()\s*(?:\d+,\s*)?["']([A-Z][A-Z0-9_]{2,}[A-Z0-9])["']"""
 )
 NOT_OURS = {"PATH", "PYTHON", "PYTHONUNBUFFERED", "DEBIAN_FRONTEND", "DJANGO_SETTINGS_MODULE", "HOME"}
 MOST_LINES, MOST_OF_A_FUNCTION = 400, 60

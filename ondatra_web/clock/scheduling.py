@@ -99,11 +99,7 @@ def start_upkeep() -> None:
     told = settings.ONDATRA.upkeep
     if told == "off":
         return
-    try:
-        following = schedules.next_time(told, now)
-    except OndatraError as error:
-        log.warning("ONDATRA_UPKEEP: %s, or off", error)
-        return
+    following = schedules.next_time(told, now)  # a wrong one was refused at the start
     Workspace.objects.filter(Q(upkeep_at=None) | Q(upkeep_at__gt=following)).update(
         upkeep_at=following
     )  # new, or the clock or the setting was set

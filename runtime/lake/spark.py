@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import threading
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +78,7 @@ def session(config: Config | None = None) -> SparkSession:
             builder.config("spark.jars", ",".join(jars))
             .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
             .config("spark.local.dir", str(scratch))
-            .config("spark.driver.memory", os.environ.get("SPARK_DRIVER_MEMORY", "1800m"))
+            .config("spark.driver.memory", config.driver_memory)
             .config("spark.driver.extraJavaOptions", f"-Dlog4j.configurationFile={logging} -Djava.io.tmpdir={scratch}")
         )
         return builder.getOrCreate()
@@ -113,17 +112,12 @@ def name_jobs(spark: SparkSession, group: str | None) -> None:
     spark.sparkContext.setLocalProperty("spark.job.interruptOnCancel", "true" if group else None)  # type: ignore[arg-type]
 
 
-def s3_settings(config: Config, env: Mapping[str, str] = os.environ) -> dict[str, str]:
+def s3_settings(config: Config) -> dict[str, str]:
     """What Hadoop's s3a has to know of the install's own S3; empty where neither lake nor staging lies there."""
     if not config.spark_needs_s3:
         return {}
-    region = env.get("AWS_REGION") or env.get("AWS_DEFAULT_REGION") or "us-east-1"
-    return s3a(
-        "fs.s3a.",
-        config.s3_endpoint,
-        region,
-        *(env.get(f"AWS_{name}") for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN")),
-    )
+    who = from_env().s3  # as they are now: key pairs are changed while a process lives
+    return s3a("fs.s3a.", config.s3_endpoint, who.region, who.key, who.secret, who.token)
 
 
 def s3a(
