@@ -1,11 +1,20 @@
 from django.db import migrations, models
 
+from ondatra_web.models.workspaces import new_mask_key
+
 
 def fail_what_had_failed(apps, schema_editor):
     """Until now a text in `error` said so of a run that works."""
     runs = apps.get_model("ondatra_web", "Run").objects
     runs.filter(status__in=["working", "canceling"]).exclude(error="").update(failed=True)
     runs.filter(status="failed").update(failed=True)
+
+
+def give_mask_keys(apps, schema_editor):
+    """Workspaces that were made in the admin site had none."""
+    for workspace in apps.get_model("ondatra_web", "Workspace").objects.filter(mask_key=""):
+        workspace.mask_key = new_mask_key()
+        workspace.save(update_fields=["mask_key"])
 
 
 class Migration(migrations.Migration):
@@ -30,6 +39,26 @@ class Migration(migrations.Migration):
         migrations.RemoveField(
             model_name='run',
             name='source_version',
+        ),
+        migrations.AddField(
+            model_name='sync',
+            name='mark_commit',
+            field=models.CharField(blank=True, max_length=64),
+        ),
+        migrations.AddField(
+            model_name='modelstate',
+            name='table_commit',
+            field=models.CharField(blank=True, max_length=64),
+        ),
+        migrations.AlterField(
+            model_name='workspace',
+            name='mask_key',
+            field=models.CharField(default=new_mask_key, editable=False, max_length=64),
+        ),
+        migrations.RunPython(give_mask_keys, migrations.RunPython.noop),
+        migrations.AddConstraint(
+            model_name='workspace',
+            constraint=models.CheckConstraint(condition=~models.Q(mask_key=''), name='has_a_mask_key'),
         ),
         migrations.RunPython(fail_what_had_failed, migrations.RunPython.noop),
     ]

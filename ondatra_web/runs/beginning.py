@@ -90,6 +90,15 @@ def is_alive(run: Run) -> bool:
     return any(not workers.is_dead(w) for w in Worker.objects.filter(kind=kind, ended_at=None))
 
 
+def mark_told(sync: Sync) -> str:
+    """What the mark of a sync is, for a sentence."""
+    if sync.mark is None:
+        return ""
+    last = Run.objects.filter(sync=sync, staged=True, dry_run=False, table_version=sync.mark).order_by("-pk").first()
+    sent = f", which run {last.pk} of {last.created_at:%Y-%m-%d %H:%M} UTC sent" if last else ", which was sent"
+    return f"version {sync.mark}{sent}"
+
+
 def held_by_change(sync: Sync, model: Model) -> str:
     """Why a person must decide: what was delivered came from another kind, key or push function."""
     if sync.mark is None or model.sink is None:

@@ -117,6 +117,8 @@ class DatabaseLedger:
             waiting=() if fresh else left,
             delivered_rows=max(sync.source_rows - sync.invalid_rows, 0),
             out_url=f"{settings.ONDATRA.staging_url}/{self.workspace.pk}/{sync.pk}/{run.pk}",
+            mark_commit=sync.mark_commit,
+            marked=beginning.mark_told(sync),
             full=run.full,
             confirmed_deletes=run.options.get("confirmed_deletes"),
             baseline=bool(run.options.get("baseline")),

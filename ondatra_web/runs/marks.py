@@ -12,6 +12,7 @@ from runtime.lake.table import H1, KEY
 from runtime.pipeline.line import Result, SyncWork
 from runtime.push.function import PushFunction
 from runtime.staging import stage
+from runtime.staging.chunks import KEYED_UNITS
 from runtime.staging.stage import Staged
 from runtime.store.base import Store
 from runtime.tracking import files
@@ -33,7 +34,7 @@ def move(
     sync = Sync.objects.select_for_update().get(pk=run.sync_id)
     _move(sync, run, result, push, new_invalid=bool(invalid_files))
     record_files.add(run.pk, None, invalid_files)
-    if work.baseline or work.fresh:
+    if work.baseline or work.fresh or (result.severed and sync.kind not in KEYED_UNITS):
         waiting.forget(sync)
 
     planned = [] if work.baseline else deliveries.planned(run, sync, staged, sync.columns)
@@ -49,6 +50,7 @@ def _move(sync: Sync, run: Run, result: Result, push: PushFunction, *, new_inval
     assert model.sink is not None
     told: dict[str, Any] = {
         "mark": result.version,
+        "mark_commit": result.commit,
         "kind": model.kind,
         "key": list(model.key),
         "function": model.sink.function,

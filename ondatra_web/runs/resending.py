@@ -15,6 +15,7 @@ from ondatra_web.runs.claims import columns_of
 from ondatra_web.runs.lake_tables import place_of
 from ondatra_web.runs.walk import Walk
 from runtime.errors import ConfigError
+from runtime.lake.commits import disagrees
 from runtime.lake.table import LakeTable
 from runtime.model import Model
 from runtime.records.query import Filter
@@ -76,9 +77,12 @@ def _newest(sync: Sync, run: Run, model: Model, plan: retries.Plan) -> Staged:
     """Chunks of the chosen rows as the table holds them at the mark."""
     workspace = sync.workspace_id
     assert sync.mark is not None  # something was delivered
+    table = LakeTable(f"{settings.ONDATRA.lake_url}/{workspace}/{place_of(workspace, sync.name)}")
+    if why := disagrees(table, sync.mark, sync.mark_commit, walk.session):
+        raise ConfigError(f"the table of {sync.name} {why} {beginning.mark_told(sync)}: a run says what to do")
     request = StageRequest(
         model=model,
-        table=LakeTable(f"{settings.ONDATRA.lake_url}/{workspace}/{place_of(workspace, sync.name)}"),
+        table=table,
         mark=sync.mark,
         version=sync.mark,
         own_from=-1,

@@ -33,7 +33,11 @@ PUSH = (
 def store_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Ids of runs begin anew with each test's tables: files in a shared store would meet those of others."""
     monkeypatch.setattr(
-        settings, "ONDATRA", dataclasses.replace(settings.ONDATRA, tracking_url=(tmp_path / "store").as_uri())
+        settings,
+        "ONDATRA",
+        dataclasses.replace(
+            settings.ONDATRA, tracking_url=(tmp_path / "store").as_uri(), lake_url=(tmp_path / "lake").as_uri()
+        ),
     )
 
 
@@ -42,8 +46,20 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark, "isolated", lambda *_: pytest.fail("Spark was started"))
 
 
+def commit(workspace_id: int, model: str, version: int) -> str:
+    """The line of a table's log that says which commit its version is; its id."""
+    log = (
+        Path(settings.ONDATRA.lake_url.removeprefix("file://")) / f"{workspace_id}/{model.replace('.', '/')}/_delta_log"
+    )
+    log.mkdir(parents=True)
+    (log / f"{version:020}.json").write_text(
+        json.dumps({"commitInfo": {"timestamp": 1_700_000_000_000, "txnId": f"commit of {model}"}})
+    )
+    return f"commit of {model}"
+
+
 def place(folder: Path, syncs: int) -> Workspace:
-    """A project that has run before, as far as the database knows; no table was built."""
+    """A project that has run before, as far as the database knows; of the tables there is the log alone."""
     (folder / "lib").mkdir(parents=True)
     (folder / "models/sync").mkdir(parents=True)
     (folder / "lib/nothing.star").write_text(PUSH)
@@ -65,11 +81,16 @@ def place(folder: Path, syncs: int) -> Workspace:
             name=name,
             kind=model.kind,
             table_version=3,
+            table_commit=commit(made.pk, name, 3),
+            place=name.replace(".", "/"),
             fingerprint=fingerprint.fingerprint(model, translated, {}),
             rows=1,
             columns=[[c.name, c.duckdb_type, c.spark_type] for c in translated.columns or ()],
         )
-    Sync.objects.filter(workspace=made).update(mark=3, source_rows=5, invalid_rows=1)
+    for sync in Sync.objects.filter(workspace=made):
+        Sync.objects.filter(pk=sync.pk).update(
+            mark=3, mark_commit=f"commit of {sync.name}", source_rows=5, invalid_rows=1
+        )
     execution.run_here(made, [], {})  # the long way: notes destination and columns
     return made
 
