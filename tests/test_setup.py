@@ -111,7 +111,7 @@ def test_a_database_that_another_process_holds_is_one_line_with_the_way_out(tmp_
     assert _told(tmp_path, "migrate", "--verbosity", "0") == (0, "")
     with closing(sqlite3.connect(tmp_path / "db.sqlite3", isolation_level=None)) as holder:
         holder.execute("BEGIN EXCLUSIVE")
-        assert _told(tmp_path, "workspace", "w", "--project", str(tmp_path)) == (
+        assert _told(tmp_path, "workspace", "w", "--project", ".") == (
             1,
             f"the database cannot be used: database is locked. Another process has held {tmp_path}/db.sqlite3 for 1 "
             f"s: end it, or set DATABASE_URL to a "

@@ -105,7 +105,7 @@ def history_of(sync: Sync, identifier: str, *, limit: int = 200) -> list[dict[st
 def record_at(sync: Sync, place: str) -> dict[str, Any] | None:
     """The whole record at a place that the history names."""
     run_id, _, address = place.partition("/")
-    run = Run.objects.filter(sync=sync, pk=int(run_id)).first() if run_id.isdigit() else None
+    run = Run.objects.filter(sync=sync, pk=int(run_id)).first() if query.is_row(run_id) else None
     return query.record(files_of(run), address) if run else None
 
 
@@ -154,7 +154,7 @@ def calls_of(run: Run, record: Mapping[str, Any], place: str = "") -> list[dict[
     store = stores.of_run(run)
     kept = ApiCallFile.objects.filter(run=run).order_by("pk")
     kind, _, number = place.rpartition(":")[0].partition(".")
-    if number.isdigit():
+    if query.is_row(number):
         delivery = (
             RecordFile.objects.filter(run=run, batch_type=kind, number=int(number))
             .values_list("delivery_id", flat=True)
