@@ -10,6 +10,12 @@ def fail_what_had_failed(apps, schema_editor):
     runs.filter(status="failed").update(failed=True)
 
 
+def count_rejected(apps, schema_editor):
+    """Rows until now: where old images are among them it is too many, until the chunk is next written."""
+    chunks = apps.get_model("ondatra_web", "Chunk").objects
+    chunks.filter(rejected_rows__gt=0).update(rejected_records=models.F("rejected_rows"))
+
+
 def give_mask_keys(apps, schema_editor):
     """Workspaces that were made in the admin site had none."""
     for workspace in apps.get_model("ondatra_web", "Workspace").objects.filter(mask_key=""):
@@ -50,6 +56,22 @@ class Migration(migrations.Migration):
             name='table_commit',
             field=models.CharField(blank=True, max_length=64),
         ),
+        migrations.AddField(
+            model_name='messagegroup',
+            name='due',
+            field=models.BigIntegerField(default=0),
+        ),
+        migrations.AddField(
+            model_name='messagegroup',
+            name='beside',
+            field=models.BigIntegerField(default=0),
+        ),
+        migrations.AddField(
+            model_name='chunk',
+            name='rejected_records',
+            field=models.IntegerField(default=0),
+        ),
+        migrations.RunPython(count_rejected, migrations.RunPython.noop),
         migrations.AlterField(
             model_name='workspace',
             name='mask_key',

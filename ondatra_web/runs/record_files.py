@@ -63,11 +63,15 @@ def _add_group(run: Run, group: tracked.MessageGroup) -> None:
             "sample_message": group.sample_message,
             "sample_identifier": group.sample_identifier,
             "rows": group.rows,
+            "due": group.due,
+            "beside": group.beside,
             "first_run_id": _first_run(run, group.status, pattern),
         },
     )
     if not made:
-        MessageGroup.objects.filter(pk=known.pk).update(rows=F("rows") + group.rows)
+        MessageGroup.objects.filter(pk=known.pk).update(
+            rows=F("rows") + group.rows, due=F("due") + group.due, beside=F("beside") + group.beside
+        )
 
 
 def _first_run(run: Run, status: str, pattern: str) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ondatra_web.models import Run
+from ondatra_web.runs import waiting
 from ondatra_web.runs.walk import Walk
 from ondatra_web.tracking import records
 
@@ -22,7 +23,12 @@ WORST = [
 def of_walk(walk: Walk) -> dict[str, Any]:
     """The object that `run --json` prints."""
     fresh = Run.objects.select_related("sync").in_bulk([run.pk for run in walk.runs.values()])
-    syncs = [of_run(fresh[run.pk]) for name in walk.project.order if (run := walk.runs.get(name))]
+    refused = waiting.refused(run.sync for run in fresh.values())
+    syncs = [
+        of_run(fresh[run.pk], refused.get(run.sync_id, 0))
+        for name in walk.project.order
+        if (run := walk.runs.get(name))
+    ]
     models = [
         {"model": r.model.name, "kind": r.model.kind, "action": r.action, "rows": r.rows, "error": r.error}
         for r in walk.results.values()
@@ -32,7 +38,8 @@ def of_walk(walk: Walk) -> dict[str, Any]:
     return {"status": str(worst), "models": models, "syncs": syncs}
 
 
-def of_run(run: Run) -> dict[str, Any]:
+def of_run(run: Run, refused: int) -> dict[str, Any]:
+    """`refused` are records that any run of the sync was refused and that are not at the destination since."""
     return {
         "sync": run.sync.name,
         "sync_id": run.sync_id,
@@ -40,6 +47,7 @@ def of_run(run: Run) -> dict[str, Any]:
         "status": run.status,
         "error": run.error or None,
         "counts": run.counts,
+        "refused": refused,
         "tracking": run.tracking or None,
         "trigger": run.trigger,
         "dry_run": run.dry_run,

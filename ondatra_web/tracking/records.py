@@ -165,13 +165,14 @@ def calls_of(run: Run, record: Mapping[str, Any], place: str = "") -> list[dict[
 
 
 def reasons(run_id: int, most: int = 5) -> list[str]:
-    """The commonest messages of a run, a line each: rows, status, one message as it came, and an identifier that had
-    it."""
-    groups = MessageGroup.objects.filter(run_id=run_id).order_by("-rows", "pk")
-    lines = [
-        f"{g.rows:>7,} {g.status}: {(g.sample_message.splitlines() or [''])[0]} ({g.sample_identifier})"
-        for g in groups[:most]
-    ]
-    if (more := groups.count() - most) > 0:
-        lines.append(f"        and {more} other reasons")
-    return lines
+    """The commonest messages of a run, a line each: how many records, what became of them, one message as it came, and
+    an identifier that had it."""
+    found: list[tuple[int, str]] = []
+    for group in MessageGroup.objects.filter(run_id=run_id).order_by("-rows", "pk"):
+        said = f"{(group.sample_message.splitlines() or [''])[0]} ({group.sample_identifier})"
+        counts = (group.ended, group.status), (group.due, "due again")
+        lines = [(number, f"{number:>7,} {what}: {said}") for number, what in counts if number]
+        found += lines or [(0, f"{group.beside:>7,} old images: {said}")]
+    found.sort(key=lambda pair: -pair[0])
+    more = len(found) - most
+    return [line for _, line in found[:most]] + ([f"        and {more} other reasons"] if more > 0 else [])

@@ -10,7 +10,9 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from ondatra_web.access import syncs_of
 from ondatra_web.models import MessageGroup, Run
+from ondatra_web.runs import waiting
 from ondatra_web.views.shown import SignedIn, failing_since, needing
 from ondatra_web.views.syncs import SIZE, list_context
 
@@ -34,7 +36,9 @@ def home(request: SignedIn) -> HttpResponse:
     runs = needing(request.user)
     total = runs.count()
     needs = _needs(list(runs[:MOST]))
-    return render(request, "home/home.html", {"needs": needs, "needs_total": total, **list_context(request, size=SIZE)})
+    refused = sum(waiting.refused(syncs_of(request.user).filter(archived_at=None)).values())
+    told = {"needs": needs, "needs_total": total, "refused": refused}
+    return render(request, "home/home.html", {**told, **list_context(request, size=SIZE)})
 
 
 def _needs(runs: list[Run]) -> list[Need]:
@@ -49,7 +53,7 @@ def _needs(runs: list[Run]) -> list[Need]:
 def _need(run: Run, group: MessageGroup | None, since: datetime | None) -> Need:
     if run.status == Run.Status.HELD:
         return Need(run, "warn", "Held", run.error or "Nothing was sent.")
-    said = f"{group.rows:,} rows: {group.pattern}" if group else ""
+    said = f"{group.rows - group.beside:,} rows: {group.pattern}" if group else ""
     if run.status == Run.Status.FAILED:
         return Need(run, "bad", "Failing", run.error or said or "No reason was recorded.", since)
     return Need(run, "warn", "New reason", said)

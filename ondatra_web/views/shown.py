@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from ondatra_web.access import Person, runs_of, syncs_of
 from ondatra_web.models import Chunk, MessageGroup, Run, Sync
+from ondatra_web.runs import waiting
 from runtime.records.query import SHOWN
 
 STEPS = (("build", "Plan and build"), ("changes", "Find changes"), ("push", "Push"), ("finish", "Finish"))
@@ -179,6 +180,7 @@ class Listed:
     last: Run | None
     bars: tuple[Bar, ...]
     due: int
+    refused: int  # records that are not at the destination, over all runs
 
     @property
     def bars_label(self) -> str:
@@ -190,7 +192,7 @@ class Listed:
 
 
 def listed(syncs: Sequence[Sync]) -> list[Listed]:
-    """Two queries, however many syncs and runs there are."""
+    """Three queries, however many syncs and runs there are."""
     ids = [s.pk for s in syncs]
     number = Window(RowNumber(), partition_by=[F("sync_id")], order_by=F("id").desc())
     recent = (
@@ -205,7 +207,11 @@ def listed(syncs: Sequence[Sync]) -> list[Listed]:
     for run in recent:
         runs[run.sync_id].append(run)
     due = dict(Chunk.objects.filter(sync_id__in=ids, due_rows__gt=0).values_list("sync_id").annotate(Sum("due_rows")))
-    return [Listed(s, runs[s.pk][-1] if runs[s.pk] else None, _bars(runs[s.pk]), due.get(s.pk, 0)) for s in syncs]
+    refused = waiting.refused(syncs)
+    return [
+        Listed(s, runs[s.pk][-1] if runs[s.pk] else None, _bars(runs[s.pk]), due.get(s.pk, 0), refused.get(s.pk, 0))
+        for s in syncs
+    ]
 
 
 def _bars(runs: Iterable[Run]) -> tuple[Bar, ...]:

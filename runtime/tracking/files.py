@@ -74,13 +74,16 @@ LONGEST_BOUND, LONGEST_SAMPLE = 200, 2_000
 
 @dataclass(frozen=True)
 class MessageGroup:
-    """Rows of one status whose messages have the same pattern."""
+    """Rows of one status whose messages have the same pattern. Of them `due` are records that are due again, and
+    `beside` rows that only accompany a record."""
 
     status: str
     pattern: str
     rows: int
     sample_message: str
     sample_identifier: str | None
+    due: int = 0
+    beside: int = 0
 
 
 @dataclass(frozen=True)
@@ -180,12 +183,17 @@ def write(store: Store, info: RunInfo, batch: RecordBatch, reserve: Callable[[st
     write_metadata(store, info)
     deleted = pc.equal(table.column("change_type"), "delete")
     deletes = pc.sum(deleted).as_py()
+    beside = pa.array(record_rows.companions(batch))
     if deletes in (0, table.num_rows):  # most often: nothing is copied
-        parts = [(DELETED if deletes else UPDATED, table)]
+        parts = [(DELETED if deletes else UPDATED, table, beside)]
     else:
-        parts = [(UPDATED, table.filter(pc.invert(deleted))), (DELETED, table.filter(deleted))]
+        kept = pc.invert(deleted)
+        parts = [
+            (UPDATED, table.filter(kept), beside.filter(kept)),
+            (DELETED, table.filter(deleted), beside.filter(deleted)),
+        ]
     marks = {"ondatra.chunk": str(batch.chunk_id), "ondatra.digest": batch.digest}
-    return [_write_file(store, info, kind, part, marks, reserve) for kind, part in parts]
+    return [_write_file(store, info, kind, part, marks, reserve, beside) for kind, part, beside in parts]
 
 
 # files
@@ -213,7 +221,13 @@ def to_parquet(table: pa.Table, marks: dict[str, str] | None = None) -> bytes:
 
 
 def _write_file(
-    store: Store, info: RunInfo, batch_type: str, table: pa.Table, marks: dict[str, str], reserve: Callable[[str], int]
+    store: Store,
+    info: RunInfo,
+    batch_type: str,
+    table: pa.Table,
+    marks: dict[str, str],
+    reserve: Callable[[str], int],
+    beside: pa.Array | None = None,
 ) -> WrittenFile:
     data = to_parquet(table, marks)
     while True:
@@ -226,7 +240,7 @@ def _write_file(
             if _marks_of(store, path) == marks:
                 break  # written before a crash
             log.warning("%s belongs to something else and stays as it is; the next number is taken", store.url_of(path))
-    return _described(table, batch_type, number, store.url_of(path), len(data))
+    return _described(table, batch_type, number, store.url_of(path), len(data), beside)
 
 
 def _marks_of(store: Store, path: str) -> dict[str, str]:
@@ -237,7 +251,9 @@ def _marks_of(store: Store, path: str) -> dict[str, str]:
     return {k.decode(): v.decode(errors="replace") for k, v in found.items() if k.startswith(b"ondatra.")}
 
 
-def _described(table: pa.Table, batch_type: str, number: int, url: str, size: int) -> WrittenFile:
+def _described(
+    table: pa.Table, batch_type: str, number: int, url: str, size: int, beside: pa.Array | None
+) -> WrittenFile:
     message = table.column("status_message")
     bounds = pc.min_max(table.column("identifier")).as_py()
     return WrittenFile(
@@ -249,7 +265,7 @@ def _described(table: pa.Table, batch_type: str, number: int, url: str, size: in
         _tally(table, "status"),
         _tally(table, "status", "operation", "change_type"),
         *_bounds(bounds["min"], bounds["max"]),
-        _groups(table.filter(pc.is_valid(message)) if message.null_count < len(message) else table[:0]),
+        _groups(_counted(table, beside)) if message.null_count < len(message) else [],
     )
 
 
@@ -283,24 +299,41 @@ def _tally(table: pa.Table, *names: str) -> dict[str, int]:
     return {words[i]: n for i, n in enumerate(np.bincount(where).tolist()) if n}
 
 
+def _counted(table: pa.Table, beside: pa.Array | None) -> pa.Table:
+    """What groups are made of, of the rows that have a message: `due` and `beside` are 1 where a row counts as such."""
+    beside = pa.repeat(False, table.num_rows) if beside is None else beside
+    outcome = table.column("outcome").cast(pa.string())
+    due = pc.fill_null(pc.and_(pc.equal(outcome, "error"), pc.invert(beside)), False)
+    said = table.select(["status", "status_message", "identifier"])
+    said = said.append_column("due", due.cast(pa.int64())).append_column("beside", beside.cast(pa.int64()))
+    return said.filter(pc.is_valid(table.column("status_message")))
+
+
 def _groups(said: pa.Table) -> list[MessageGroup]:
     """The groups of the rows that have a message; a message that many rows share is looked at once."""
     if not said.num_rows:
         return []
-    distinct = (
-        said.select(["status", "status_message", "identifier"])
-        .group_by(["status", "status_message"], use_threads=False)
-        .aggregate([("identifier", "first"), ("identifier", "count", pc.CountOptions(mode="all"))])
+    distinct = said.group_by(["status", "status_message"], use_threads=False).aggregate(
+        [
+            ("identifier", "first"),
+            ("identifier", "count", pc.CountOptions(mode="all")),
+            ("due", "sum"),
+            ("beside", "sum"),
+        ]
     )
     rows: Counter[tuple[str, str]] = Counter()
+    due: Counter[tuple[str, str]] = Counter()
+    beside: Counter[tuple[str, str]] = Counter()
     samples: dict[tuple[str, str], tuple[str, str | None]] = {}
     for entry in distinct.to_pylist():
         group = entry["status"], messages.pattern(entry["status_message"])
         if group not in rows and len(rows) >= MOST_GROUPS:
             group = entry["status"], OTHER
         rows[group] += entry["identifier_count"]
+        due[group] += entry["due_sum"]
+        beside[group] += entry["beside_sum"]
         samples.setdefault(group, (_sample(entry["status_message"]) or "", _sample(entry["identifier_first"])))
-    return [MessageGroup(status, said, n, *samples[status, said]) for (status, said), n in rows.most_common()]
+    return [MessageGroup(*key, n, *samples[key], due[key], beside[key]) for key, n in rows.most_common()]
 
 
 # invalid and planned rows

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from ondatra_web import projects
-from ondatra_web.runs import execution, report
+from ondatra_web.runs import execution, report, undelivered
 from ondatra_web.tracking import records
 from runtime.errors import ConfigError, OndatraError, ProjectError
 
@@ -99,6 +99,8 @@ def text(said: dict[str, Any]) -> str:
         if counts["rejected"] or counts["retrying"] or counts["invalid"]:
             lines += [f"    {line}" for line in records.reasons(sync["run_id"], 3)]
             lines.append(f"    why: python manage.py records {sync['run_id']} --status rejected")
+        if sync["refused"]:
+            lines.append(f"    {undelivered.told(sync['sync'], sync['refused'])}")
     return "\n".join(lines)
 
 
