@@ -33,15 +33,18 @@ def main() -> None:
     from django.core.management import execute_from_command_line
     from django.db.utils import DatabaseError, OperationalError
 
-    from ondatra_web import checks
+    from ondatra_web import checks, stopping
 
     if sys.argv[1:2] != ["check"]:  # which tells them all itself
         checks.refuse()
     try:
         try:
-            execute_from_command_line(sys.argv)
+            with stopping.stoppable():
+                execute_from_command_line(sys.argv)
         finally:
             sys.stdout.flush()
+    except KeyboardInterrupt as error:
+        sys.exit(stopping.told(error))
     except BrokenPipeError:
         if not _is_unread():
             raise

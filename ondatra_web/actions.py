@@ -39,6 +39,17 @@ def start_run(
     return run
 
 
+def skip_run(sync: Sync, working: Run, *, trigger: str = "schedule") -> Run:
+    """A run that did not begin, for the history."""
+    return Run.objects.create(
+        sync=sync,
+        trigger=trigger,
+        status=Run.Status.SKIPPED,
+        ended_at=timezone.now(),
+        error=f"its time came while run {working.pk} was {working.status}: it was skipped, and the next time counts",
+    )
+
+
 def retry_run(run: Run, chosen: Filter, *, user: AbstractBaseUser | None = None, trigger: str = "retry") -> Run:
     """Queues a run that sends the chosen records of a run again; what of them can be sent is found when it begins."""
     if run.sync.archived_at:

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.conf import settings
 
-from ondatra_web import workers
+from ondatra_web import stopping, workers
 from ondatra_web.models import Run, Workspace
 from ondatra_web.runs import claims, ending, pending, progress, resending
 from ondatra_web.runs.dry_runs import DryLedger
@@ -66,27 +66,29 @@ def run_here(
         run.sync.refresh_from_db()  # its file may have another name by now
     given = {run.sync.name: run for run in (given or {}).values()}
 
-    try:
-        run_line(walk, options, trigger=trigger, given=given)
-        for run in walk.runs.values():
-            if run.status in Run.AT_WORK and run.staged:
-                deliver_run(walk, run)
-    except BaseException as error:
-        _break_off(walk, error)
-        raise
+    with stopping.stoppable():
+        try:
+            run_line(walk, options, trigger=trigger, given=given)
+            for run in walk.runs.values():
+                if run.status in Run.AT_WORK and run.staged:
+                    deliver_run(walk, run)
+        except BaseException as error:
+            _break_off(walk, error)
+            raise
     _refresh(walk)
     return walk
 
 
 def resend_here(made: resending.Prepared, begun: Callable[[Run], None]) -> Walk:
     """Sends chosen records again, all in this process; tells the run as soon as it exists."""
-    try:
-        run = resending.start(made)
-        begun(run)
-        deliver_run(made.walk, run)
-    except BaseException as error:
-        _break_off(made.walk, error)
-        raise
+    with stopping.stoppable():
+        try:
+            run = resending.start(made)
+            begun(run)
+            deliver_run(made.walk, run)
+        except BaseException as error:
+            _break_off(made.walk, error)
+            raise
     return made.walk
 
 
@@ -119,10 +121,12 @@ def _give_back(claim: Claim) -> None:
 
 
 def _break_off(walk: Walk, error: BaseException) -> None:
-    """An error that nobody expected, or Ctrl-C, must not leave runs that look alive."""
+    """An error that nobody expected, or a signal, must not leave runs that look alive."""
+    stopped = isinstance(error, KeyboardInterrupt)
+    why = stopping.told(error) if stopped else f"stopped: {type(error).__name__}: {error}"
     for run in walk.runs.values():
         try:
-            ending.break_off(walk, run, f"stopped: {type(error).__name__}: {error}")
+            ending.break_off(walk, run, why)
         except Exception:  # the next run closes it
             log.exception("run %s is left open", run.pk)
 

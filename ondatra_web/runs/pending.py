@@ -15,6 +15,7 @@ from django.db.models import QuerySet
 from ondatra_web.models import Answer, Delivery, Run, Workspace
 from ondatra_web.runs import claims, record_files
 from ondatra_web.runs.outbox import DatabaseOutbox
+from ondatra_web.runs.patience import patiently
 from ondatra_web.tracking import stores
 from runtime.delivery import deliver
 from runtime.errors import OndatraError
@@ -61,6 +62,12 @@ def _write(workspace: Workspace, delivery: Delivery) -> None:
         mask_key=workspace.mask_key,
     )
     made = deliver.write_pending(claim, info, stores.of_run(run), DatabaseOutbox())
+    _name(delivery, made)
+
+
+@patiently
+def _name(delivery: Delivery, made: deliver.Written) -> None:
+    run = delivery.run
     with transaction.atomic():
         Run.objects.select_for_update().get(pk=run.pk)
         if not Delivery.objects.filter(pk=delivery.pk, status=Delivery.Status.SEALED).update(

@@ -9,8 +9,8 @@ from django.conf import settings
 from django.db import transaction
 
 from ondatra_web.models import RateLimitHit, Workspace
-from runtime.errors import Cancelled
-from runtime.push.http.rate_limits import Limiter, RedisLimiter
+from ondatra_web.runs.patience import patiently
+from runtime.push.http.rate_limits import Limiter, RedisLimiter, wait
 
 #: Until when a budget rests, and when it was told to.
 PAUSE, ASKED = "pause:", "paused:"
@@ -33,13 +33,10 @@ class DatabaseLimiter:
 
     def take(self, key: str, n: int, seconds: float, cancelled: Callable[[], bool]) -> None:
         """Waits until fewer than n requests of this budget lie within the last `seconds`. Raises Cancelled."""
-        while (wait := self._try(self.prefix + key, n, seconds)) > 0:
-            end = time.monotonic() + wait
-            while (left := end - time.monotonic()) > 0:
-                if cancelled():
-                    raise Cancelled("the run was cancelled while it waited for its rate limit")
-                time.sleep(min(left, 0.5))
+        while (left := self._try(self.prefix + key, n, seconds)) > 0:
+            wait(left, cancelled, "its rate limit")
 
+    @patiently
     def pause(self, key: str, until: float) -> None:
         """No request of this budget before that Unix time."""
         name, now = self.prefix + key, time.time()
@@ -50,6 +47,7 @@ class DatabaseLimiter:
                 [RateLimitHit(key=PAUSE + name, at=until), RateLimitHit(key=ASKED + name, at=now)]
             )
 
+    @patiently
     def _try(self, key: str, n: int, seconds: float) -> float:
         """Takes one request of the budget, or says how long to wait before asking again."""
         now = time.time()

@@ -128,8 +128,8 @@ def _archive(workspace: Workspace, project: Project) -> None:
 def store_of(walk: Walk, run: Run) -> tuple[Store, files.RunInfo]:
     if not run.store_url:  # a switch of the store later on leaves this run where it began
         run.store_url, run.bucket = stores.current(walk.workspace.organization_id)
-        Run.objects.filter(pk=run.pk).update(store_url=run.store_url, bucket=run.bucket)
-    return stores.of_run(run), facts.run_info(walk.workspace, run, walk.model(run), walk.push(run))
+        patiently(Run.objects.filter(pk=run.pk).update)(store_url=run.store_url, bucket=run.bucket)
+    return stores.of_run(run), patiently(facts.run_info)(walk.workspace, run, walk.model(run), walk.push(run))
 
 
 def delivery_run(walk: Walk, run: Run) -> DeliveryRun:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +54,7 @@ def session(config: Config | None = None) -> SparkSession:
     with _guard:
         from pyspark.sql import SparkSession
 
+        _forget_stopped()
         active = SparkSession.getActiveSession()
         if active is not None:
             return active
@@ -81,7 +84,39 @@ def session(config: Config | None = None) -> SparkSession:
             .config("spark.driver.memory", config.driver_memory)
             .config("spark.driver.extraJavaOptions", f"-Dlog4j.configurationFile={logging} -Djava.io.tmpdir={scratch}")
         )
-        return builder.getOrCreate()
+        interrupt = signal.getsignal(signal.SIGINT)
+        made = builder.getOrCreate()
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, interrupt)  # Spark puts one of its own there, which only ends its jobs
+        return made
+
+
+def _forget_stopped() -> None:
+    """An engine that was stopped, by a signal to all processes of a group or by itself, is not met again."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    context = SparkContext._active_spark_context
+    if context is None or _works(context):
+        return
+    with suppress(Exception):  # whatever of it still answers
+        context.stop()
+    gateway: Any = SparkContext._gateway
+    with suppress(Exception):
+        gateway.shutdown()
+    SparkContext._active_spark_context = None
+    SparkContext._gateway = SparkContext._jvm = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
+
+
+def _works(context: Any) -> bool:
+    process = getattr(context._gateway, "proc", None)
+    if process is not None and process.poll() is not None:
+        return False
+    try:
+        return not context._jsc.sc().isStopped()
+    except Exception:  # the connection to it is gone
+        return False
 
 
 def isolated(config: Config | None = None) -> SparkSession:

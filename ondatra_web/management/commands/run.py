@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
@@ -44,7 +43,6 @@ class Command(BaseCommand):
         parser.add_argument("--rebuild", action="store_true", help="ignore what is remembered of unchanged inputs")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        signal.signal(signal.SIGTERM, signal.default_int_handler) if _main_thread() else None
         if options["full"] and options["baseline"]:
             self.stderr.write("--full sends everything again and --baseline sends nothing: give one of them")
             raise SystemExit(2)
@@ -71,12 +69,6 @@ class Command(BaseCommand):
         said = report.of_walk(walk)
         self.stdout.write(json.dumps(said, ensure_ascii=False) if options["json"] else text(said))
         raise SystemExit(report.exit_code(said))
-
-
-def _main_thread() -> bool:
-    import threading
-
-    return threading.current_thread() is threading.main_thread()
 
 
 def text(said: dict[str, Any]) -> str:
