@@ -28,7 +28,7 @@ from runtime.delivery import rehearsal
 from runtime.delivery.calls import cut_calls, unit_starts
 from runtime.lake.table import LakeTable
 from runtime.model import Model
-from runtime.pipeline.line import Result, SyncWork
+from runtime.pipeline.building import Result, SyncWork
 from runtime.staging import chunks, stage, values
 from runtime.staging.stage import Staged
 from runtime.tracking import files

@@ -17,7 +17,7 @@ from ondatra_web.runs.states import ModelStates
 from runtime import faults
 from runtime.errors import HeldError, StoreError
 from runtime.model import Model
-from runtime.pipeline.line import Remembered, Result, SyncWork
+from runtime.pipeline.building import Remembered, Result, SyncWork
 from runtime.push.function import PushFunction
 from runtime.staging import states
 from runtime.staging.stage import Staged, WaitingChunk

@@ -17,7 +17,7 @@ from ondatra_web.runs.beginning import held_by_change
 from ondatra_web.tracking import stores
 from runtime.errors import StoreError
 from runtime.model import Model
-from runtime.pipeline.line import Result
+from runtime.pipeline.building import Result
 from runtime.push.function import PushFunction
 from runtime.store.base import Store
 from runtime.tracking import files

@@ -14,7 +14,7 @@ from ondatra_web.runs.lake_tables import TableLocks, place_of
 from ondatra_web.runs.patience import patiently
 from runtime.lake.commits import disagrees
 from runtime.lake.table import LakeTable
-from runtime.pipeline.line import Remembered, Result
+from runtime.pipeline.building import Remembered, Result
 
 
 class ModelStates:

@@ -21,7 +21,7 @@ from runtime.custody.masks import Masker
 from runtime.delivery.deliver import DeliveryRun
 from runtime.lake import spark
 from runtime.model import Column, Model
-from runtime.pipeline.line import Result
+from runtime.pipeline.building import Result
 from runtime.project.check import Project
 from runtime.push.function import CallContext, PushFunction, load_push
 from runtime.sources.columns import WithSpark

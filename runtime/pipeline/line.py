@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from runtime.staging.stage import Staged
 
-__all__ = ["Ledger", "Line", "Remembered", "Result", "SyncWork"]
-
 log = logging.getLogger("ondatra.pipeline")
 #: Values within messages of Spark and DuckDB.
 VALUE = re.compile(
