@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection, transaction
 
 from ondatra_web import workers
-from ondatra_web.models import Run
-from ondatra_web.runs import ending, relay
+from ondatra_web.models import RateLimitHit, Run
+from ondatra_web.runs import beginning, ending, rate_limits, relay
 from tests.web.filled import a_run, a_sync, workspace
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -53,3 +53,42 @@ def test_the_end_of_a_run_whose_project_cannot_be_read_waits_for_the_database(mo
     ended = Run.objects.get(pk=run.pk)
     assert ended.status == "failed"
     assert ended.error.startswith("the project folder /nowhere of workspace elsewhere does not exist")
+
+
+def test_a_run_begins_once_though_the_database_is_held_when_it_does() -> None:
+    sync = a_sync(workspace("elsewhere"))
+    workers.me()
+
+    with held(0.3):
+        run = beginning.take(sync, None, trigger="command", options={})
+
+    assert [(r.pk, r.status) for r in Run.objects.filter(sync=sync)] == [(run.pk, "working")]
+
+
+def test_what_a_rate_limit_counts_waits_for_the_database() -> None:
+    with held(0.3):
+        rate_limits.DatabaseLimiter("x:").take("budget", 1, 60, lambda: False)
+
+    assert RateLimitHit.objects.filter(key="x:budget").count() == 1
+
+
+def test_a_run_whose_begin_was_committed_and_not_heard_of_is_the_same_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    sync = a_sync(workspace("elsewhere"))
+    create = Run.objects.create
+    breaks = iter([OperationalError("server closed the connection unexpectedly")])
+
+    def committed_then_broken(**told: Any) -> Run:
+        made = create(**told)
+        transaction.on_commit(lambda: _raise(next(breaks, None)))
+        return made
+
+    monkeypatch.setattr(Run.objects, "create", committed_then_broken)
+
+    run = beginning.take(sync, None, trigger="command", options={})
+
+    assert [(r.pk, r.status) for r in Run.objects.filter(sync=sync)] == [(run.pk, "working")]
+
+
+def _raise(error: Exception | None) -> None:
+    if error is not None:
+        raise error
