@@ -60,13 +60,13 @@ def run_here(
     trigger: str = "command",
     given: Mapping[str, Run] | None = None,
 ) -> Walk:
-    """All of a run in this process. Raises ProjectError, ConfigError before anything started."""
-    walk = prepare(workspace, names)
-    for run in (given or {}).values():
-        run.sync.refresh_from_db()  # its file may have another name by now
-    given = {run.sync.name: run for run in (given or {}).values()}
-
+    """All of a run in this process. Raises ProjectError, ConfigError before anything started, Stopped."""
     with stopping.stoppable():
+        walk = prepare(workspace, names)
+        for run in (given or {}).values():
+            run.sync.refresh_from_db()  # its file may have another name by now
+        given = {run.sync.name: run for run in (given or {}).values()}
+
         try:
             run_line(walk, options, trigger=trigger, given=given)
             for run in walk.runs.values():

@@ -89,6 +89,24 @@ def test_a_process_that_cannot_tidy_up_ends_all_the_same() -> None:
     assert time.monotonic() - began < 10
 
 
+def test_a_command_ends_with_one_line_and_no_traceback(tmp_path: Path) -> None:
+    env = {**os.environ, "ONDATRA_DATA_DIR": str(tmp_path / "data")}
+    command = [sys.executable, "manage.py"]
+    subprocess.run([*command, "migrate", "--verbosity", "0"], cwd=ROOT, env=env, check=True)
+    started = subprocess.Popen([*command, "scheduler"], cwd=ROOT, env=env, stderr=subprocess.PIPE, text=True)
+    locks = tmp_path / "data" / "locks"
+    while not locks.is_dir() or not any(locks.iterdir()):  # it has begun its work
+        assert started.poll() is None
+        time.sleep(0.05)
+
+    started.terminate()
+
+    assert started.wait(30) == 1
+    assert started.stderr
+    lines = [line for line in started.stderr.read().splitlines() if " ondatra." not in line]  # but for its log
+    assert lines == ["stopped by SIGTERM: what was answered is recorded, and the rest stays due"]
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 def test_an_engine_that_a_signal_ended_is_not_met_again(tmp_path: Path) -> None:
