@@ -79,7 +79,7 @@ class DatabaseLedger:
 
     def rested(self, results: Sequence[Result]) -> None:
         if results:
-            self.runs |= patiently(self.resting.write)(
+            self.runs |= self.resting.write(
                 results,
                 trigger=self.trigger,
                 options=self.options,

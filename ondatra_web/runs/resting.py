@@ -14,6 +14,7 @@ from django.utils import timezone
 from ondatra_web.models import Job, Run, RunLog, Sync, Workspace
 from ondatra_web.runs import waiting
 from ondatra_web.runs.beginning import held_by_change
+from ondatra_web.runs.patience import patiently
 from ondatra_web.tracking import stores
 from runtime.errors import StoreError
 from runtime.model import Model
@@ -69,6 +70,21 @@ class Resting:
         remember: Callable[[Result], None],
     ) -> dict[str, Run]:
         """The completed runs of these idle syncs, by name."""
+        runs, places = self._made(results, trigger, options, store_of, remember)
+        for run in runs:
+            print(f"run {run.pk} of {run.sync.name} started", file=sys.stderr)
+        _describe_all(runs, places)
+        return {result.model.name: run for run, result in zip(runs, results, strict=True)}
+
+    @patiently
+    def _made(
+        self,
+        results: Sequence[Result],
+        trigger: str,
+        options: Mapping[str, Any],
+        store_of: Callable[[Run], Place],
+        remember: Callable[[Result], None],
+    ) -> tuple[list[Run], list[Place]]:
         with transaction.atomic():
             runs = self._runs(results, trigger, options)
             Run.objects.bulk_create(runs)
@@ -80,11 +96,7 @@ class Resting:
                 run.metadata = files.metadata(places[-1][1])
                 remember(result)
             Run.objects.bulk_update(runs, ["metadata"])
-
-        for run in runs:
-            print(f"run {run.pk} of {run.sync.name} started", file=sys.stderr)
-        _describe_all(runs, places)
-        return {result.model.name: run for run, result in zip(runs, results, strict=True)}
+        return runs, places
 
     def _runs(self, results: Sequence[Result], trigger: str, options: Mapping[str, Any]) -> list[Run]:
         now, (url, bucket) = timezone.now(), stores.current(self.workspace.organization_id)
@@ -120,7 +132,7 @@ def _describe_all(runs: Sequence[Run], places: Sequence[Place]) -> None:
     """Writes the metadata.json of each, side by side, because each waits for the disk or the network."""
     with ThreadPoolExecutor(8) as pool:
         problems = list(pool.map(_describe, places))
-    RunLog.objects.bulk_create(
+    patiently(RunLog.objects.bulk_create)(
         [RunLog(run=run, level="warning", text=why) for run, why in zip(runs, problems, strict=True) if why]
     )
 
