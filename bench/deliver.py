@@ -155,7 +155,7 @@ def as_staged(times: int) -> Iterator[int]:
 
     from django.conf import settings
 
-    from runtime.store.base import open_store
+    from runtime.store.opening import open_store
 
     database, store = settings.DATABASES["default"]["NAME"], open_store(settings.ONDATRA.tracking_url)
     with contextlib.closing(sqlite3.connect(database)) as live, contextlib.closing(sqlite3.connect(":memory:")) as kept:

@@ -39,7 +39,7 @@ from ondatra_web.models import MessageGroup, Organization, RecordFile, Run, Sync
 from ondatra_web.tracking import records as product  # noqa: E402
 from runtime.records import exports, query  # noqa: E402
 from runtime.records.query import FileRef, Filter  # noqa: E402
-from runtime.store.base import FolderStore  # noqa: E402
+from runtime.store.folder import FolderStore  # noqa: E402
 from runtime.tracking import files as tracking  # noqa: E402
 
 FILE_ROWS = 50_000

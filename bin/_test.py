@@ -27,7 +27,12 @@ def main() -> int:
         environment.pop(name, None)
     failed = []
     if len(sys.argv) == 1:
-        for name, command in (("style", ["ruff", "check", "."]), ("types", ["mypy"]), ("imports", ["lint-imports"])):
+        for name, command in (
+            ("style", ["ruff", "check", "."]),
+            ("templates", ["djlint", "--check", "templates"]),
+            ("types", ["mypy"]),
+            ("imports", ["lint-imports"]),
+        ):
             began = time.monotonic()
             ended = subprocess.run(command, cwd=ROOT, env=environment, check=False, text=True, capture_output=True)
             print(

@@ -60,6 +60,17 @@ class RecordFilterForm(AddressForm):
     record = forms.CharField(required=False, max_length=200)  # a record's address within the run: file and row
 
 
+class FindForm(AddressForm):
+    """One identifier in every sync. A search that goes on says where it is: behind which sync, of those that had run by
+    when, with how much found."""
+
+    q = forms.CharField(required=False, max_length=2_000, strip=False)
+    how = forms.ChoiceField(required=False, choices=[("whole", "Whole identifier"), ("beginning", "Beginning")])
+    after = forms.IntegerField(required=False, min_value=1)
+    upto = forms.IntegerField(required=False, min_value=1)
+    found = forms.IntegerField(required=False, min_value=0)
+
+
 class DownloadForm(RecordFilterForm):
     format = forms.ChoiceField(choices=FORMATS)
     sample = forms.BooleanField(required=False)  # the first rows only, at once

@@ -27,12 +27,18 @@ def secrets_of(workspace: Workspace) -> secrets.Secrets:
     return secrets.from_file(Path(workspace.env_file)) if workspace.env_file else secrets.from_environment()
 
 
+def env_files() -> list[Path]:
+    """The files of secrets of all workspaces, which no model reads wherever they lie."""
+    return [Path(p).resolve() for p in Workspace.objects.exclude(env_file="").values_list("env_file", flat=True)]
+
+
 def project_of(workspace: Workspace, names: Sequence[str] = (), *, analyse: Analyse | None = None) -> Project:
     """Raises ProjectError with all problems, ConfigError."""
     return load_project(
         _folder(workspace),
         secrets=secrets_of(workspace),
         allow_paths=[Path(p) for p in workspace.allow_paths],
+        hidden=env_files(),
         names=names,
         analyse=analyse,
     )
@@ -43,6 +49,7 @@ def check(workspace: Workspace, *, analyse: Analyse | None = None) -> tuple[Proj
         _folder(workspace),
         secrets=secrets_of(workspace),
         allow_paths=[Path(p) for p in workspace.allow_paths],
+        hidden=env_files(),
         analyse=analyse,
     )
 

@@ -2,11 +2,11 @@ from django.contrib import admin
 from django.contrib.auth import views as auth_views
 from django.urls import include, path
 
-from ondatra_web.views import exports, home, models, records, retry, run, store, syncs
+from ondatra_web.views import downloads, exports, finding, home, models, records, retry, run, store, syncs
 
 urlpatterns = [
     path("", home.home, name="home"),
-    path("find/", records.find, name="find"),
+    path("find/", finding.find, name="find"),
     path("syncs/", syncs.index, name="syncs"),
     path("syncs/<int:sync_id>/", syncs.sync, name="sync"),
     path("syncs/<int:sync_id>/start/", syncs.start, name="start_run"),
@@ -16,7 +16,7 @@ urlpatterns = [
     path("runs/<int:run_id>/cancel/", run.cancel, name="cancel_run"),
     path("runs/<int:run_id>/confirm/", run.confirm, name="confirm_run"),
     path("runs/<int:run_id>/records/", records.records, name="records"),
-    path("runs/<int:run_id>/records/download/", records.download, name="download_records"),
+    path("runs/<int:run_id>/records/download/", downloads.download, name="download_records"),
     path("runs/<int:run_id>/retry/", retry.retry, name="retry_run"),
     path("runs/<int:run_id>/records/export/", exports.start, name="start_export"),
     path("exports/<int:export_id>/", exports.export, name="export"),

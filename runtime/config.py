@@ -93,6 +93,8 @@ class Config:
     fault: str = ""
     #: Settings that were left at their defaults because what they say cannot be used.
     wrong: tuple[Wrong, ...] = ()
+    #: Whether builds do without private parts of Spark and of Delta.
+    plain_build: bool = False
 
     @property
     def spark_needs_s3(self) -> bool:
@@ -151,6 +153,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Config:
         upkeep=env.text("ONDATRA_UPKEEP") or "0 3 * * *",
         builds=env.number(15, "ONDATRA_BUILDS", min(max(len(os.sched_getaffinity(0)), 2), MOST_BUILDS)),
         api_rate=env.number(20, "ONDATRA_API_RATE", 600),
+        plain_build=env.switch(21, "ONDATRA_PLAIN_BUILD", usual=False),
         fault=env.text("ONDATRA_FAULT"),
         wrong=tuple(env.wrong),
     )
@@ -188,9 +191,9 @@ class _Environment:
         text = self.checked(number, name, lambda t: t.isascii() and t.isdigit() and int(t) >= least, expected)
         return int(text or usual)
 
-    def switch(self, number: int, name: str) -> bool:
-        """On unless it says otherwise."""
-        return self.checked(number, name, lambda t: t.lower() in ON + OFF, "on or off is expected").lower() not in OFF
+    def switch(self, number: int, name: str, *, usual: bool = True) -> bool:
+        text = self.checked(number, name, lambda t: t.lower() in ON + OFF, "on or off is expected").lower()
+        return text in ON if text else usual
 
     def place(self, number: int, name: str, usual: Path) -> str:
         expected = "file:///FOLDER or s3://BUCKET/PREFIX is expected"

@@ -66,11 +66,26 @@ class BuildError(OndatraError):
 
 
 class HeldError(OndatraError):
-    """Raised when a run needs a person's word before it may write, with what it would do in records; `gone` if the
-    changes since the mark are."""
+    """Raised when a run needs a person's word before it may write, with what it would do in records.
 
-    source = unchanged = invalid = changed = deleted = 0
-    gone = False
+    `deleted` is more than `limit`, if that is why; `gone` if the changes since the mark are.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        source: int = 0,
+        unchanged: int = 0,
+        invalid: int = 0,
+        changed: int = 0,
+        deleted: int = 0,
+        limit: int | None = None,
+        gone: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.source, self.unchanged, self.invalid = source, unchanged, invalid
+        self.changed, self.deleted, self.limit, self.gone = changed, deleted, limit, gone
 
 
 class HistoryGone(OndatraError):

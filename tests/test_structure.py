@@ -25,6 +25,11 @@ ENVIRONMENT = re.compile(
 )
 NOT_OURS = {"PATH", "PYTHON", "PYTHONUNBUFFERED", "DEBIAN_FRONTEND", "DJANGO_SETTINGS_MODULE", "HOME"}
 MOST_LINES, MOST_OF_A_FUNCTION = 400, 60
+PAGES = {
+    ".html": (160, sorted((ROOT / "templates").rglob("*.html"))),
+    ".css": (120, sorted((ROOT / "static").glob("*.css"))),
+    ".js": (120, sorted((ROOT / "static").glob("*.js"))),
+}
 
 
 def _functions(path: Path) -> Iterator[tuple[str, int]]:
@@ -55,6 +60,21 @@ def test_no_function_is_longer_than_a_screen() -> None:
 def test_functions_are_short_on_the_whole() -> None:
     lengths = sorted(n for path in CODE for _, n in _functions(path))
     assert lengths[len(lengths) // 2] <= 10
+
+
+@pytest.mark.parametrize("kind", PAGES)
+def test_what_pages_are_made_of_has_lines_that_can_be_read(kind: str) -> None:
+    most, files = PAGES[kind]
+    lines = [(p, n, line) for p in files for n, line in enumerate(p.read_text(encoding="utf-8").splitlines(), 1)]
+    assert lines and [f"{p.relative_to(ROOT)}:{n}" for p, n, line in lines if len(line) > most] == []
+
+
+def test_the_style_sheet_has_one_declaration_a_line_and_names_each_colour_once() -> None:
+    text = (ROOT / "static/ondatra.css").read_text(encoding="utf-8")
+    tokens, rules = text.split("\n}\n", 1)
+    assert [line for line in text.splitlines() if line.count(";") > 1] == []
+    assert re.findall(r"#[0-9a-f]{3,8}\b.*;", rules) == []
+    assert len(colours := re.findall(r"(--[\w-]+): light-dark", tokens)) == len(set(colours)) > 10
 
 
 def test_every_command_is_documented() -> None:

@@ -52,7 +52,11 @@ def prepare(workspace: Workspace, names: Sequence[str] = ()) -> Walk:
     project = projects.project_of(workspace, names, analyse=_Remembering(workspace))
     secrets = projects.secrets_of(workspace)
     folder = Path(workspace.project_dir)
-    pushes = {name: load_push(folder, m.sink.function, secrets=secrets) for name, m in project.models.items() if m.sink}
+    pushes = {
+        name: load_push(folder, m.sink.function, secrets=secrets, sink_args=m.sink.args)
+        for name, m in project.models.items()
+        if m.sink
+    }
 
     patiently(renames.carry_over)(workspace, project)
     patiently(_save_syncs)(workspace, project, whole=not names)

@@ -11,8 +11,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from ondatra_web.access import Person
-from ondatra_web.models import Run
-from ondatra_web.views.shown import duration, needing, progress, records_visible, run_took
+from ondatra_web.models import Run, Sync
+from ondatra_web.views.needs import needing
+from ondatra_web.views.shown import cut, duration, progress, records_visible, run_took
 
 register = template.Library()
 TONES = {
@@ -42,13 +43,24 @@ _STATES = {
 @register.filter
 def state(run: Run) -> SafeString:
     """A run's state in a word and a colour; decided by counts, not by hope."""
+    return format_html('<span class="tag {}">{}</span>', *_state(run))
+
+
+@register.filter
+def state_word(run: Run) -> str:
+    """`Working 46 %`."""
+    return _state(run)[1]
+
+
+def _state(run: Run) -> tuple[str, str]:
     tone, label = _STATES.get(run.status, ("", run.status))
     if run.status == Run.Status.COMPLETED and run.dry_run:
-        tone, label = "", "Dry run"
-    elif run.status == Run.Status.COMPLETED and not run.planned:
-        tone, label = "", "No changes"
+        return "", "Dry run"
+    if run.status == Run.Status.COMPLETED and not run.planned:
+        return "", "No changes"
+
     percent = progress(run)
-    return format_html('<span class="tag {}">{}</span>', tone, label if percent is None else f"{label} {percent} %")
+    return tone, label if percent is None else f"{label} {percent} %"
 
 
 @register.filter
@@ -58,45 +70,44 @@ def tag(word: str) -> SafeString:
 
 @register.filter
 def moment(at: datetime | None) -> SafeString | str:
-    """`06:00`, `26 Nov, 06:00` or `26 Nov 2025, 06:00`: as much as today leaves open. Times are UTC and say so on a
-    touch."""
+    """`06:00`, `26 Nov, 06:00` or `26 Nov 2025, 06:00`: as much as today leaves open."""
     if at is None:
         return ""
+
     now = timezone.now()
-    text = (
-        at.strftime("%H:%M")
-        if at.date() == now.date()
-        else f"{at.day} {at:%b}, {at:%H:%M}"
-        if at.year == now.year
-        else f"{at.day} {at:%b %Y}, {at:%H:%M}"
-    )
-    return format_html(
-        '<time datetime="{}" title="{} UTC">{}</time>', at.isoformat(), at.strftime("%Y-%m-%d %H:%M:%S"), text
-    )
+    if at.date() == now.date():
+        return _time(at, "moment", f"{at:%H:%M}")
+    year = "" if at.year == now.year else f" {at.year}"
+    return _time(at, "moment", f"{at.day} {at:%b}{year}, {at:%H:%M}")
 
 
 @register.filter
-def clock(at: datetime | None) -> str:
+def clock(at: datetime | None) -> SafeString | str:
     """To the millisecond, for records and requests."""
-    return at.strftime("%H:%M:%S.%f")[:-3] if at else ""
+    return _time(at, "clock", at.strftime("%H:%M:%S.%f")[:-3]) if at else ""
 
 
 @register.filter
-def day(at: datetime | None) -> str:
-    return f"{at.day} {at:%b}" if at else ""
+def day(at: datetime | None) -> SafeString | str:
+    return _time(at, "day", f"{at.day} {at:%b}") if at else ""
+
+
+def _time(at: datetime, form: str, text: str) -> SafeString:
+    """A moment in UTC, which it says on a touch; `static/zone.js` writes it in the reader's zone, in the same form."""
+    utc = at.strftime("%Y-%m-%d %H:%M:%S")
+    return format_html('<time datetime="{}" data-as="{}" title="{} UTC">{}</time>', at.isoformat(), form, utc, text)
 
 
 @register.filter
-def soon(at: datetime | None) -> str:
-    """`in 14 min`."""
+def soon(at: datetime | None) -> SafeString | str:
+    """`in 14 min`; when that is, on a touch."""
     if at is None:
         return ""
+
     left = at - timezone.now()
-    return (
-        f"in {duration(timedelta(seconds=round(left.total_seconds() / 60) * 60) or timedelta(minutes=1))}"
-        if left > timedelta(0)
-        else "now"
-    )
+    minutes = max(1, round(left.total_seconds() / 60))
+    text = f"in {duration(timedelta(minutes=minutes))}" if left > timedelta(0) else "now"
+    return _time(at, "soon", text)
 
 
 @register.filter
@@ -117,6 +128,18 @@ def has_records(run: Run) -> str:
 @register.filter
 def needs_count(user: Person) -> int:
     return needing(user).count() if user.is_authenticated else 0
+
+
+@register.filter(name="cut")
+def whole_or_cut(text: str | None) -> str:
+    """A message at the length that a page shows; nothing for None."""
+    return cut(text or "")
+
+
+@register.filter
+def destination(sync: Sync) -> str:
+    """`HubSpot / Contact`; empty before the first run."""
+    return " / ".join(filter(None, (sync.destination_type, sync.destination_object)))
 
 
 @register.filter

@@ -19,7 +19,8 @@ from ondatra_web import audit
 from ondatra_web.models import Bucket, Organization, Run
 from ondatra_web.tracking import facts, stores, vault
 from runtime.errors import ConfigError, OndatraError, StoreError
-from runtime.store.base import AlreadyThere, Store, open_store
+from runtime.store.base import AlreadyThere, Store
+from runtime.store.opening import open_store
 
 log = logging.getLogger("ondatra.buckets")
 #: Says whose a bucket is, so that two organizations, or two installs, never write into one.

@@ -18,9 +18,10 @@ from ondatra_web.tracking import stores
 from runtime.custody.masks import Masker
 from runtime.model import Mask
 from runtime.records import exports, query
-from runtime.records.history import HistoryIndex
+from runtime.records.history import LAST, HistoryIndex
 from runtime.records.query import FileRef, Filter, Page
-from runtime.store.base import FolderStore, Store
+from runtime.store.base import Store
+from runtime.store.folder import FolderStore
 from runtime.tracking import requests
 
 
@@ -62,19 +63,20 @@ def first_requests(run: Run) -> dict[str, Any]:
     return dict(json.loads(place.read_text(encoding="utf-8"))) if run.dry_run and place.exists() else {}
 
 
-def history_files(sync: Sync, forms: Sequence[str] = ()) -> list[FileRef]:
+def history_files(sync: Sync, forms: Sequence[str] = (), prefix: str | None = None) -> list[FileRef]:
     """The files of all runs of a sync that are still kept, newest first; only what a history needs of them.
 
-    With `forms` of an identifier only the files whose bounds leave room for one of them: the database compares, and of
-    a large sync it names a few files instead of all.
+    With `forms` of an identifier, or the beginning of one, only the files whose bounds leave room for it: the database
+    compares, and of a large sync it names a few files instead of all.
     """
     named = RecordFile.objects.filter(run__sync=sync, run__rows_expired_at=None)
-    if forms:
+    ranges = [(form, form) for form in forms] + ([(prefix, prefix + LAST)] if prefix else [])
+    if ranges:
         named = named.alias(low=_bytes("min_identifier"), high=_bytes("max_identifier"))
         room = Q(min_identifier=None) | Q(max_identifier=None)
-        for form in forms:
-            said = form.partition("\0")[0]  # PostgreSQL has no text for it, and the bounds end there too
-            room |= Q(low__lte=said, high__gte=said)
+        for first, last in ranges:
+            # PostgreSQL has no text for NUL, and the bounds end there too
+            room |= Q(low__lte=last.partition("\0")[0], high__gte=first.partition("\0")[0])
         named = named.filter(room)
     rows = named.order_by("-pk").values_list(
         "url", "rows", "min_identifier", "max_identifier", "run_id", "run__store_url", "run__bucket"
@@ -96,10 +98,12 @@ def index_of(sync: Sync) -> HistoryIndex:
     return HistoryIndex(Path(settings.ONDATRA.data_dir) / "history" / str(sync.pk))
 
 
-def history_of(sync: Sync, identifier: str, *, limit: int = 200) -> list[dict[str, Any]]:
-    """What happened to one thing over the runs, newest first; `place` is `RUN/FILE:ROW`, see `record_at`."""
+def history_of(sync: Sync, identifier: str, *, begins: bool = False, limit: int = 200) -> list[dict[str, Any]]:
+    """What happened to one thing over the runs, newest first; `place` is `RUN/FILE:ROW`, see `record_at`. With `begins`
+    also to all whose identifiers begin so, plain or masked as they are stored."""
     forms = _forms(sync, identifier)
-    return index_of(sync).find(history_files(sync, forms), forms, limit=limit)
+    prefix = identifier if begins else None
+    return index_of(sync).find(history_files(sync, forms, prefix), forms, prefix=prefix, limit=limit)
 
 
 def record_at(sync: Sync, place: str) -> dict[str, Any] | None:

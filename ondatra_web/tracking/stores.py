@@ -9,7 +9,8 @@ from django.db.models import Sum
 from ondatra_web.models import Bucket, Delivery, Run
 from ondatra_web.tracking import vault
 from runtime.errors import ConfigError
-from runtime.store.base import Credentials, Store, open_store
+from runtime.store.base import Credentials, Store
+from runtime.store.opening import open_store
 
 
 def current(organization_id: int) -> tuple[str, Bucket | None]:

@@ -12,9 +12,12 @@ from ondatra_web.access import export_for, run_for
 from ondatra_web.forms import FORMATS, DownloadForm
 from ondatra_web.models import Export
 from ondatra_web.tracking import exporting
-from ondatra_web.views.records import TYPES, chosen_filter
+from ondatra_web.views.downloads import TYPES, gone, refused
+from ondatra_web.views.filters import chosen_filter
 from ondatra_web.views.shown import SignedIn, records_visible
 from runtime.errors import OndatraError
+
+TONES = {Export.Status.DONE: "ok", Export.Status.FAILED: "bad", Export.Status.WORKING: "live"}
 
 
 @require_POST
@@ -25,9 +28,7 @@ def start(request: SignedIn, run_id: int) -> HttpResponse:
     form = DownloadForm({**request.GET.dict(), "format": request.POST.get("format", "")})
     try:
         if records_visible(run) != "shown":
-            return HttpResponse(
-                f"the records of run {run.pk} have expired or never were", status=410, content_type="text/plain"
-            )
+            return gone(run)
         made = exporting.start(run, chosen_filter(run, form.chosen), str(form.chosen["format"]), user=request.user)
     except OndatraError as error:
         messages.error(request, str(error))
@@ -44,7 +45,7 @@ def export(request: SignedIn, export_id: int) -> HttpResponse:
 @require_safe
 @login_required
 def live(request: SignedIn, export_id: int) -> HttpResponse:
-    return render(request, "records/_export.html", _context(export_for(request.user, export_id)))
+    return render(request, "records/_export_progress.html", _context(export_for(request.user, export_id)))
 
 
 def _context(found: Export) -> dict[str, object]:
@@ -53,6 +54,7 @@ def _context(found: Export) -> dict[str, object]:
         "run": found.run,
         "sync": found.run.sync,
         "label": dict(FORMATS)[found.format],
+        "tone": TONES.get(Export.Status(found.status), ""),
         "active": found.status in Export.OPEN,
         "kept_until": found.ended_at + exporting.KEPT if found.ended_at else None,
         "name": exporting.name_of(found),
@@ -66,13 +68,9 @@ def file(request: SignedIn, export_id: int) -> HttpResponse | FileResponse:
     found = export_for(request.user, export_id)
     place = exporting.place(found)
     if records_visible(found.run) != "shown" or found.status == Export.Status.REMOVED:
-        return HttpResponse(
-            f"the file of export {found.pk} is not kept any more", status=410, content_type="text/plain"
-        )
+        return refused(410, f"the file of export {found.pk} is not kept any more")
     if found.status != Export.Status.DONE or not place.exists():
-        return HttpResponse(
-            f"export {found.pk} has no file: it is {found.status}", status=404, content_type="text/plain"
-        )
+        return refused(404, f"export {found.pk} has no file: it is {found.status}")
     return FileResponse(
         place.open("rb"), as_attachment=True, filename=exporting.name_of(found), content_type=TYPES[found.format]
     )

@@ -36,11 +36,8 @@ def index(request: SignedIn) -> HttpResponse:
     page = page_of(rows, form.number, SIZE)
     shown = list(page.object_list)
     syncs = _syncs(request.user, [state.name for state in shown])
-    return render(
-        request,
-        "models/index.html",
-        {"page": page, "q": q, "states": [(s, syncs.get((s.workspace_id, s.name))) for s in shown]},
-    )
+    states = [(state, syncs.get((state.workspace_id, state.name))) for state in shown]
+    return render(request, "models/index.html", {"page": page, "q": q, "states": states})
 
 
 @require_safe
@@ -49,29 +46,31 @@ def lineage(request: SignedIn) -> HttpResponse:
     """The models of one workspace as a graph; `q` narrows it to the models that match, with what they need and what
     needs them."""
     workspaces = list(Workspace.objects.filter(pk__in=_states(request.user).values("workspace")).order_by("slug"))
-    chosen = next(
-        (w for w in workspaces if w.slug == request.GET.get("workspace")), workspaces[0] if workspaces else None
-    )
+    named = (w for w in workspaces if w.slug == request.GET.get("workspace"))
+    chosen = next(named, workspaces[0] if workspaces else None)
     q = SyncFilterForm(request.GET).chosen["q"]
+
     states = {s.name: s for s in _states(request.user).filter(workspace=chosen)} if chosen else {}
-    inputs = {name: state.inputs for name, state in states.items()}
-    if q:
-        kept = set().union(*(graph.around(name, inputs) for name in states if q.lower() in name)) & set(states)
-        inputs = {name: found for name, found in inputs.items() if name in kept}
+    inputs = _narrowed({name: state.inputs for name, state in states.items()}, q)
     counts = Counter(states[name].last_action or "never run" for name in inputs)
-    syncs = _syncs(request.user, list(inputs))
-    return render(
-        request,
-        "models/lineage.html",
-        {
-            "workspaces": workspaces,
-            "workspace": chosen,
-            "q": q,
-            "total": len(states),
-            **_drawn(inputs, states, syncs),
-            "counts": [(word, counts[word]) for word in (*STATES, "never run") if counts[word]],
-        },
-    )
+
+    context = {
+        "workspaces": workspaces,
+        "workspace": chosen,
+        "q": q,
+        "total": len(states),
+        "counts": [(word, counts[word]) for word in (*STATES, "never run") if counts[word]],
+        **_drawn(inputs, states, _syncs(request.user, list(inputs))),
+    }
+    return render(request, "models/lineage.html", context)
+
+
+def _narrowed(inputs: dict[str, list[str]], q: str) -> dict[str, list[str]]:
+    """The models that match, with what they need and what needs them."""
+    if not q:
+        return inputs
+    near = set().union(*(graph.around(name, inputs) for name in inputs if q.lower() in name))
+    return {name: found for name, found in inputs.items() if name in near}
 
 
 @require_safe
@@ -80,19 +79,19 @@ def model(request: SignedIn, state_id: int) -> HttpResponse:
     state = model_state_for(request.user, state_id)
     others = {s.name: s for s in _states(request.user).filter(workspace=state.workspace)}
     inputs = {name: other.inputs for name, other in others.items()}
-    near = {state.name, *state.inputs, *(name for name, found in inputs.items() if state.name in found)} & set(others)
+    readers = (name for name, found in inputs.items() if state.name in found)
+    near = {state.name, *state.inputs, *readers} & set(others)
+    edges = {name: [i for i in inputs[name] if state.name in (name, i)] for name in near}
     syncs = _syncs(request.user, list(near))
-    return render(
-        request,
-        "models/model.html",
-        {
-            "model": state,
-            "sync": syncs.get((state.workspace_id, state.name)),
-            "state_id": state.pk,
-            "columns": [(c[0], c[1]) for c in state.columns],
-            **_drawn({name: [i for i in inputs[name] if state.name in (name, i)] for name in near}, others, syncs),
-        },
-    )
+
+    context = {
+        "model": state,
+        "sync": syncs.get((state.workspace_id, state.name)),
+        "state_id": state.pk,
+        "columns": [(c[0], c[1]) for c in state.columns],
+        **_drawn(edges, others, syncs),
+    }
+    return render(request, "models/model.html", context)
 
 
 def _states(user: Person) -> Any:

@@ -7,19 +7,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
-
 from ondatra_web.models import Run
 from ondatra_web.tracking.records import calls_of, history_of
-from ondatra_web.views.shown import record_status
+from ondatra_web.views.shown import cut, record_status
 from runtime.errors import OndatraError
-from runtime.records import query
+from runtime.records import exact, query
 from runtime.records.query import FileRef
 
 MOST_CALLS = 20
 MOST_RUNS = 20
-#: A body longer than this is cut on the page; the file has up to 64 KiB of it.
-MOST_TEXT = 8_000
+#: Characters of a request or an answer on the page; the file has up to 64 KiB of it.
+MOST_OF_A_BODY = 8_000
 
 
 @dataclass(frozen=True)
@@ -42,6 +40,18 @@ class Panel:
     history: list[dict[str, Any]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
+    @property
+    def about(self) -> str:
+        """`upsert · update_postimage · call 3 · attempt 1`, as far as the record says."""
+        told = self.record
+        parts = [told.get("operation"), told.get("change_type")]
+        parts += [
+            f"{word} {told[name]}"
+            for word, name in (("call", "batch_number"), ("attempt", "attempt"))
+            if told.get(name)
+        ]
+        return " · ".join(part for part in parts if part)
+
 
 def panel_of(run: Run, files: Sequence[FileRef], place: str) -> Panel | None:
     """None where the run has no record there."""
@@ -56,39 +66,47 @@ def panel_of(run: Run, files: Sequence[FileRef], place: str) -> Panel | None:
 
 
 def _fields(record: dict[str, Any]) -> tuple[list[Field], int]:
-    payload = _object(record.get("record_payload"))
-    changed = {name: (old, new) for name, old, new in query.difference(record)}
-    before = _object(record.get("previous_payload"))
+    payload, before = _object(record.get("record_payload")), _object(record.get("previous_payload"))
+    old = {name: value for name, value, _ in query.difference(record)}
+
     found = [
-        Field(name, _text(value), _text(changed[name][0]) if name in changed else None)
+        Field(exact.readable(name), _value(value), _value(old[name]) if name in old else None)
         for name, value in payload.items()
     ]
-    found += [Field(name, "", _text(value), gone=True) for name, value in before.items() if name not in payload]
-    return found, len(changed)
+    found += [
+        Field(exact.readable(name), "", _value(value), gone=True)
+        for name, value in before.items()
+        if name not in payload
+    ]
+    return found, len(old)
+
+
+def _value(value: Any) -> str:
+    try:
+        return cut(exact.dumps(value))
+    except ValueError as error:
+        return str(error)
 
 
 def _object(text: str | None) -> dict[str, Any]:
+    """A payload by field; what is no object stands as one field."""
     try:
-        value = orjson.loads(text) if text else {}
-    except orjson.JSONDecodeError:
+        value = exact.loads(text) if text else {}
+    except ValueError:
         return {"payload": text}
     return value if isinstance(value, dict) else {"payload": value}
-
-
-def _text(value: Any) -> str:
-    return orjson.dumps(
-        value, option=orjson.OPT_INDENT_2 if isinstance(value, dict | list) and value else None
-    ).decode()
 
 
 def _calls(run: Run, record: dict[str, Any], place: str, problems: list[str]) -> list[dict[str, Any]]:
     if record.get("batch_number") is None or run.dry_run:
         return []
+
     try:
         calls = calls_of(run, record, place)[:MOST_CALLS]
     except OndatraError as error:
         problems.append(str(error))
         return []
+
     for call in calls:
         call["request_body"], call["response_text"] = _pretty(call["request_body"]), _pretty(call["response_text"])
         call["ms"] = round((call["ended_at"] - call["started_at"]).total_seconds() * 1000)
@@ -96,21 +114,22 @@ def _calls(run: Run, record: dict[str, Any], place: str, problems: list[str]) ->
 
 
 def _pretty(text: str | None) -> str:
-    if not text:
-        return ""
-    with suppress(orjson.JSONDecodeError):
-        text = orjson.dumps(orjson.loads(text), option=orjson.OPT_INDENT_2).decode()
-    return text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "\n…"
+    """A body as it is, or one thing a line where it is JSON."""
+    with suppress(ValueError):
+        text = exact.dumps(exact.loads(text or ""))
+    return cut(text or "", MOST_OF_A_BODY)
 
 
 def _history(run: Run, record: dict[str, Any], problems: list[str]) -> list[dict[str, Any]]:
     if record.get("identifier") is None or run.dry_run:
         return []
+
     try:
         found = history_of(run.sync, record["identifier"], limit=MOST_RUNS)
     except OndatraError as error:
         problems.append(str(error))
         return []
+
     for entry in found:
         entry["shown"] = record_status(entry)
         entry["here"] = str(entry["sync_run_id"]) == str(run.pk)

@@ -12,7 +12,7 @@ from ondatra_web.access import run_for
 from ondatra_web.forms import RecordFilterForm
 from ondatra_web.runs import retries
 from ondatra_web.tracking import records
-from ondatra_web.views.records import chosen_filter
+from ondatra_web.views.filters import chosen_filter
 from ondatra_web.views.shown import SignedIn
 from runtime.errors import OndatraError
 from runtime.records.query import Filter

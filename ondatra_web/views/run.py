@@ -15,7 +15,9 @@ from ondatra_web import actions
 from ondatra_web.access import may_write, run_for
 from ondatra_web.models import Run
 from ondatra_web.tracking.records import first_requests
-from ondatra_web.views.shown import SignedIn, kept_until, records_visible, run_took, steps, sums
+from ondatra_web.views.shown import SignedIn, kept_until, records_visible, run_took
+from ondatra_web.views.steps import steps
+from ondatra_web.views.sums import planned_of, sums
 from runtime.errors import OndatraError
 
 MOST_REASONS = 50
@@ -33,7 +35,7 @@ def run(request: SignedIn, run_id: int) -> HttpResponse:
 @login_required
 def live(request: SignedIn, run_id: int) -> HttpResponse:
     """The part of the page that changes while the run works; it stops asking once the run has ended."""
-    return render(request, "runs/_live.html", context(request, run_for(request.user, run_id)))
+    return render(request, "runs/_run.html", context(request, run_for(request.user, run_id)))
 
 
 def context(request: SignedIn, found: Run) -> dict[str, Any]:
@@ -47,6 +49,8 @@ def context(request: SignedIn, found: Run) -> dict[str, Any]:
         "active": active,
         "steps": steps(found),
         "sums": sums(found),
+        "planned_of": planned_of(found),
+        "stays_due": found.not_tried and not active and not found.dry_run,
         "took": run_took(found),
         "reasons": [(g, max(2, round(84 * g.rows / most)), g.first_run_id == found.pk) for g in groups[:MOST_REASONS]],
         "more_reasons": len(groups) > MOST_REASONS,
@@ -55,8 +59,16 @@ def context(request: SignedIn, found: Run) -> dict[str, Any]:
         "records": records_visible(found),
         "kept_until": kept_until(found),
         "may_write": may_write(request.user, found.sync),
-        "first": first_requests(found),
+        "first": _first(found),
     }
+
+
+def _first(found: Run) -> dict[str, Any]:
+    """What a dry run would have asked for first, with headers as text."""
+    told = first_requests(found)
+    for call in told.get("requests", ()):
+        call["headers"] = "\n".join(f"{name}: {value}" for name, value in call["headers"].items())
+    return told
 
 
 @require_POST

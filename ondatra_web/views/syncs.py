@@ -6,7 +6,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.db.models import OuterRef, Q, Subquery, Sum
+from django.db.models import OuterRef, Q, QuerySet, Subquery, Sum
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
@@ -16,7 +16,8 @@ from ondatra_web.access import may_write, sync_for, syncs_of
 from ondatra_web.forms import STATES, StartForm, SyncFilterForm, matches_state
 from ondatra_web.models import Run
 from ondatra_web.runs import waiting as waiting_rows
-from ondatra_web.views.shown import SignedIn, listed, page_of
+from ondatra_web.views.recent import listed
+from ondatra_web.views.shown import SignedIn, page_of
 from runtime.errors import OndatraError
 
 SIZE = 50
@@ -33,22 +34,7 @@ def list_context(request: SignedIn, *, size: int) -> dict[str, Any]:
     """The syncs of one page that the address asks for."""
     form = SyncFilterForm(request.GET)
     q, state = form.chosen["q"], form.chosen["state"]
-    last = (
-        Run.objects.filter(sync=OuterRef("pk"), dry_run=False)
-        .exclude(status=Run.Status.SKIPPED)
-        .order_by("-id")
-        .values("status")[:1]
-    )
-    rows = (
-        syncs_of(request.user)
-        .annotate(last_status=Subquery(last))
-        .select_related("workspace")
-        .filter(**matches_state(state))
-    )
-    rows = rows.filter(archived_at__isnull=state != "archived").order_by("name")
-    if q:
-        rows = rows.filter(Q(name__icontains=q) | Q(destination_type__icontains=q) | Q(destination_object__icontains=q))
-    page = page_of(rows, form.number, size)
+    page = page_of(_matching(request, q, state), form.number, size)
     return {
         "page": page,
         "listed": listed(list(page.object_list)),
@@ -57,6 +43,15 @@ def list_context(request: SignedIn, *, size: int) -> dict[str, Any]:
         "states": STATES,
         "filtered": bool(q or state),
     }
+
+
+def _matching(request: SignedIn, q: str, state: str) -> QuerySet[Any]:
+    last = Run.objects.filter(sync=OuterRef("pk"), dry_run=False).exclude(status=Run.Status.SKIPPED).order_by("-id")
+    rows = syncs_of(request.user).annotate(last_status=Subquery(last.values("status")[:1]))
+    rows = rows.filter(**matches_state(state), archived_at__isnull=state != "archived")
+    if q:
+        rows = rows.filter(Q(name__icontains=q) | Q(destination_type__icontains=q) | Q(destination_object__icontains=q))
+    return rows.select_related("workspace").order_by("name")
 
 
 @require_safe

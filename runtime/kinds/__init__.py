@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from runtime.kinds import append, merge, partition, scd2, table, tracked
-from runtime.kinds.build import Job
+from runtime.kinds.build import Asked, Build
 from runtime.kinds.built import BuildOptions, Built
 from runtime.kinds.sieve import find
+from runtime.lake import proof
 from runtime.lake.table import LakeTable
 from runtime.model import Column, Model
 
@@ -23,12 +24,12 @@ __all__ = ["BuildOptions", "Built", "build_model"]
 #: DuckDB's whole numbers that only a decimal of the lake can hold.
 WHOLE = ("HUGEINT", "UHUGEINT", "UBIGINT", "BIGNUM")
 KINDS = {
-    "table": table.build,
-    "append": append.build,
-    "merge": merge.build,
-    "tracked": tracked.build,
-    "scd2": scd2.build,
-    "partition": partition.build,
+    "table": table.make,
+    "append": append.make,
+    "merge": merge.make,
+    "tracked": tracked.make,
+    "scd2": scd2.make,
+    "partition": partition.make,
 }
 
 
@@ -46,13 +47,26 @@ def build_model(
 ) -> Built:
     """Brings the table to the source's content. Raises HeldError before it writes when `@max_deletes` says so.
 
-    `columns` are what DuckDB calls the source's; the lake takes its types from the source itself.
+    `columns` are what DuckDB calls the source's; the lake takes its types from the source itself. Where a private part
+    of Spark or Delta fails before the commit, the same build is made the plain way.
     """
     integers = frozenset(c.name for c in columns if c.duckdb_type in WHOLE)
-    job = Job(spark, model, table, source, run_id, options or BuildOptions(), delivered_rows, ordered, integers)
-    job.open()
+    asked = Asked(spark, model, table, source, run_id, options or BuildOptions(), delivered_rows, ordered, integers)
+    build = Build(asked)
     try:
-        unchanged = None if find.goes_ahead(job) else job.unchanged()
-        return unchanged or KINDS[model.kind](job)
+        return _made(build)
+    except Exception as error:
+        if not build.may_be_made_again or not proof.is_to_blame(error):
+            raise
+        failed = error
+    made = _made(Build(asked, quick=False))
+    proof.give_up(spark, failed)  # the plain way did it, so the source was not at fault
+    return made
+
+
+def _made(build: Build) -> Built:
+    try:
+        unchanged = None if find.goes_ahead(build) else build.unchanged()
+        return unchanged or KINDS[build.model.kind](build)
     finally:
-        job.close()
+        build.close()

@@ -8,9 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runtime.kinds import groups
-from runtime.kinds.build import Counts, Job, broadcast, row_digests
+from runtime.kinds.build import Build
 from runtime.kinds.built import Built
+from runtime.kinds.counts import Counts
 from runtime.kinds.groups import N
+from runtime.kinds.writer import broadcast
+from runtime.lake.digest import PARTS, row_digests
 from runtime.lake.table import H1, H2, KEY
 
 if TYPE_CHECKING:
@@ -19,47 +22,44 @@ if TYPE_CHECKING:
 PLACE, BEFORE = "__place", "__before"
 
 
-def build(job: Job) -> Built:
-    if job.model.key:
-        counts, rows = _first_keys(job) if job.fresh else _new_keys(job)
+def make(build: Build) -> Built:
+    if build.model.key:
+        counts, rows = _first_keys(build) if build.fresh else _new_keys(build)
     else:
-        counts, rows = _first(job) if job.fresh else _more(job)
-    if not job.fresh and not counts.changed:
-        return job.settled(counts)
-    previous = job.prepare()
+        counts, rows = _first(build) if build.fresh else _more(build)
+    if not build.fresh and not counts.changed:
+        return build.settled(counts)
+    previous = build.writer.prepare()
     if counts.changed:
-        job.insert(_in_order(job, rows))
-    return job.built(counts, previous)
+        build.writer.insert(_in_order(build, rows), counts.changed)
+    return build.built(counts, previous)
 
 
-def _in_order(job: Job, rows: DataFrame) -> DataFrame:
+def _in_order(build: Build, rows: DataFrame) -> DataFrame:
     """Row ids grow in the order of an ORDER BY at the top: ids are given task by task, so one task writes."""
-    return rows.coalesce(1).sortWithinPartitions(PLACE) if job.ordered else rows
+    return rows.coalesce(1).sortWithinPartitions(PLACE) if build.ordered else rows
 
 
-def _placed(job: Job) -> Job:
+def _placed(build: Build) -> Build:
     """Each row's place is taken down before anything else moves it."""
-    from pyspark.sql import functions as F
-
-    if job.ordered:
-        job.plain = job.plain.withColumn(PLACE, F.monotonically_increasing_id())
-        job.source = job.hashed(job.plain)
-    return job
+    if build.ordered:
+        build.source.take_down_places(PLACE)
+    return build
 
 
-def _first(job: Job) -> tuple[Counts, DataFrame]:
-    row = job.source.agg(*row_digests()).head()
+def _first(build: Build) -> tuple[Counts, DataFrame]:
+    row = build.source.rows.agg(*row_digests()).head()
     assert row is not None
-    return Counts.of(row, changed=int(row["source"])), _placed(job).source
+    return Counts.of(row, changed=int(row["source"])), _placed(build).source.rows
 
 
-def _more(job: Job) -> tuple[Counts, DataFrame]:
+def _more(build: Build) -> tuple[Counts, DataFrame]:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
     content = [H1, H2]
-    new = job.source.groupBy(*content).agg(F.count(F.lit(1)).alias(N))
-    old = job.target(*content).groupBy(*content).agg(F.count(F.lit(1)).alias(BEFORE))
+    new = build.source.rows.groupBy(*content).agg(F.count(F.lit(1)).alias(N))
+    old = build.target(*content).groupBy(*content).agg(F.count(F.lit(1)).alias(BEFORE))
     lines = new.join(old, content, "left").withColumn(BEFORE, F.coalesce(BEFORE, F.lit(0)))
     sums = (
         ("sum", N),
@@ -67,28 +67,28 @@ def _more(job: Job) -> tuple[Counts, DataFrame]:
         ("bit_xor", f"if({N} % 2 = 1, {H2}, 0)"),
         ("sum", f"shiftright({H2}, 32) * {N}"),
     )
-    watched = {f"d_{part}": f"{how}({what})" for part, (how, what) in zip("nxys", sums, strict=True)}
+    watched = {f"d_{part}": f"{how}({what})" for part, (how, what) in zip(PARTS, sums, strict=True)}
     watched |= {"source": f"sum({N})", "invalid": "max(0)", "more": f"sum(greatest({N} - {BEFORE}, 0))"}
-    more, row = groups.observed(job, lines, watched, only=f"{N} > {BEFORE}", columns=[*content, BEFORE])
+    more, row = groups.observed(build, lines, watched, only=f"{N} > {BEFORE}", columns=[*content, BEFORE])
     counts = Counts.of(row, changed=int(row["more"] or 0))
-    rows = _placed(job).source.join(broadcast(more, counts.changed), content)
-    order = [PLACE] if job.ordered else content
+    rows = _placed(build).source.rows.join(broadcast(more, counts.changed), content)
+    order = [PLACE] if build.ordered else content
     # the first copies stand for those that were appended before
     copy = F.row_number().over(Window.partitionBy(*content).orderBy(*order))
     return counts, rows.withColumn("__copy", copy).filter(F.col("__copy") > F.col(BEFORE))
 
 
-def _first_keys(job: Job) -> tuple[Counts, DataFrame]:
-    return groups.check_source(_placed(job), KEY, f"{KEY} IS NULL OR {N} > 1")
+def _first_keys(build: Build) -> tuple[Counts, DataFrame]:
+    return groups.check_source(_placed(build), KEY, f"{KEY} IS NULL OR {N} > 1")
 
 
-def _new_keys(job: Job) -> tuple[Counts, DataFrame]:
+def _new_keys(build: Build) -> tuple[Counts, DataFrame]:
     from pyspark.sql import functions as F
 
-    old = job.target(F.col(KEY).alias("__key"))
-    lines = groups.grouped(job.source.select(KEY, H1, H2), KEY).join(old, job.same_key(KEY, "__key"), "left")
+    old = build.target(F.col(KEY).alias("__key"))
+    lines = groups.grouped(build.source.rows.select(KEY, H1, H2), KEY).join(old, build.same_key(KEY, "__key"), "left")
     new = f"{KEY} IS NOT NULL AND __key IS NULL AND {N} = 1"
     aggregates = groups.totals(KEY, f"{KEY} IS NULL OR (__key IS NULL AND {N} > 1)", {"new": f"sum(if({new}, 1, 0))"})
-    found, row = groups.observed(job, lines, aggregates, only=new, columns=[KEY])
+    found, row = groups.observed(build, lines, aggregates, only=new, columns=[KEY])
     counts = Counts.of(row, changed=int(row["new"] or 0))
-    return counts, _placed(job).chosen(found, counts.changed, KEY)
+    return counts, _placed(build).chosen(found, counts.changed, KEY)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from runtime.kinds.build import Counts, Job
+from runtime.kinds.build import Build
+from runtime.kinds.counts import Counts
 from runtime.lake.table import H1, H2
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def sums(do: str, letters: str, amount: str = "1") -> dict[str, str]:
 
 
 def observed(
-    job: Job, lines: DataFrame, aggregates: dict[str, str], *, only: str, columns: list[str]
+    build: Build, lines: DataFrame, aggregates: dict[str, str], *, only: str, columns: list[str]
 ) -> tuple[DataFrame, dict[str, Any]]:
     """The lines of interest, held, and the aggregates (sum, max and bit_xor) over all lines, from one pass.
 
@@ -73,9 +74,9 @@ def observed(
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
-    if job.small:
+    if build.small:
         watch = Observation()
-        held = job.keep(
+        held = build.keep(
             lines.observe(watch, *[F.expr(text).alias(name) for name, text in aggregates.items()])
             .filter(only)
             .selectExpr(*columns)
@@ -91,7 +92,7 @@ def observed(
     found = lines.groupBy(F.expr(f"coalesce({only}, false)").alias(TOLD), *kept).agg(
         F.count(F.lit(1)).alias(LINES), *[F.expr(text).alias(f"__of_{name}") for name, text in aggregates.items()]
     )
-    held = job.keep(found)
+    held = build.keep(found)
     row = held.agg(
         *[F.expr(f"{text.split('(')[0]}(__of_{name})").alias(name) for name, text in aggregates.items()]
     ).head()
@@ -99,16 +100,16 @@ def observed(
     return held.filter(TOLD).select(*names, LINES), row.asDict()
 
 
-def check_source(job: Job, key: str, invalid: str) -> tuple[Counts, DataFrame]:
+def check_source(build: Build, key: str, invalid: str) -> tuple[Counts, DataFrame]:
     """For a table without rows: the counts of the source, and its valid rows, all of which are new."""
     from pyspark.sql import functions as F
 
-    lines = grouped(job.source.select(key, H1, H2), key)
+    lines = grouped(build.source.rows.select(key, H1, H2), key)
     wanted = totals(key, invalid, {"nobody": f"sum(if({key} IS NULL, {N}, 0))"})
     row = lines.agg(*[F.expr(text).alias(name) for name, text in wanted.items()]).head()
     assert row is not None
     counts = Counts.of(row, changed=int(row["source"] or 0) - int(row["invalid"] or 0))
-    rows = job.source
+    rows = build.source.rows
     if counts.invalid:
         rows = rows.filter(F.col(key).isNotNull())
     if counts.invalid > int(row["nobody"] or 0):

@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from runtime.lake.table import H1, KEY, quoted
+from runtime.lake.table import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column
     from pyspark.sql.types import DataType
-
-    from runtime.kinds.build import Job
-
-STATUS = "__ondatra_status"
-#: In these a key may stand once only.
-UNIQUE = ("append", "merge", "scd2")
 
 
 def key_text(names: Sequence[str], types: Mapping[str, DataType]) -> Column:
@@ -61,19 +55,3 @@ def _json(name: str, kind: DataType) -> str:
         return _text(name, kind)
     text = f"to_json(array({_text(name, kind)}))"
     return f"CASE WHEN {value} IS NOT NULL THEN substr({text}, 2, length({text}) - 2) END"
-
-
-def invalid_rows(job: Job, previous: int) -> DataFrame:
-    """The SELECT's columns of the rows without a usable key, with the check that they failed, their key, and a hash to
-    order by."""
-    from pyspark.sql import functions as F
-
-    names = [quoted(n) for n in job.names]
-    nobody = job.source.filter(F.col(KEY).isNull()).selectExpr(*names, f"'NULL' AS {STATUS}", KEY, H1)
-    if job.model.kind not in UNIQUE:
-        return nobody
-    twice = job.source.filter(F.col(KEY).isNotNull()).groupBy(KEY).count().filter("count > 1").select(KEY)
-    if job.model.kind == "append" and not job.fresh:
-        twice = twice.join(job.table.read(job.spark, previous).select(KEY), KEY, "left_anti")
-    found = job.source.join(twice, KEY, "left_semi").selectExpr(*names, f"'DUPLICATE' AS {STATUS}", KEY, H1)
-    return nobody.unionByName(found)

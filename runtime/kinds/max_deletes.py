@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from runtime.errors import HeldError
-from runtime.kinds.build import Counts, Job
+from runtime.kinds.build import Build
+from runtime.kinds.counts import Counts
 from runtime.model import MaxDeletes
 
 DEFAULT = MaxDeletes(50, percent=True)
@@ -11,46 +12,41 @@ DEFAULT = MaxDeletes(50, percent=True)
 FROM_DELETES, FROM_DELIVERED = 1_000, 20
 
 
-def can_hold(job: Job, most: int, source: int) -> bool:
+def can_hold(build: Build, most: int, source: int) -> bool:
     """Whether so many deletes at most could hold the run, so that it is worth counting them."""
-    return job.model.sink is not None and _limit(job, most, source) is not None
+    return build.model.sink is not None and _limit(build, most, source) is not None
 
 
-def check(job: Job, counts: Counts) -> None:
+def check(build: Build, counts: Counts) -> None:
     """Raises HeldError with what the run would do."""
-    limit = _limit(job, counts.deleted, counts.source) if job.model.sink is not None else None
+    limit = _limit(build, counts.deleted, counts.source) if build.model.sink is not None else None
     if limit is None:
         return
-    said = job.model.max_deletes or DEFAULT
-    told = f"{said.number} % of {job.delivered_rows} rows delivered before" if said.percent else str(said.number)
-    if job.options.confirmed_deletes is not None:
-        told = f"{job.options.confirmed_deletes} that were confirmed"
-    error = HeldError(
+    said = build.model.max_deletes or DEFAULT
+    told = f"{said.number} % of {build.delivered_rows} rows delivered before" if said.percent else str(said.number)
+    if build.options.confirmed_deletes is not None:
+        told = f"{build.options.confirmed_deletes} that were confirmed"
+    raise HeldError(
         f"{counts.deleted} deletes are more than @max_deletes allows ({told}): nothing was written; confirm the run "
-        f"to send them"
+        f"to send them",
+        source=counts.source,
+        unchanged=counts.unchanged,
+        invalid=counts.invalid,
+        changed=counts.changed,
+        deleted=counts.deleted,
+        limit=limit,
     )
-    for name, value in (
-        ("deletes", counts.deleted),
-        ("limit", limit),
-        ("source", counts.source),
-        ("unchanged", counts.unchanged),
-        ("invalid", counts.invalid),
-        ("changed", counts.changed),
-        ("deleted", counts.deleted),
-    ):
-        setattr(error, name, value)
-    raise error
 
 
-def _limit(job: Job, deletes: int, source: int) -> int | None:
+def _limit(build: Build, deletes: int, source: int) -> int | None:
     """The limit that so many deletes exceed; None where they are allowed."""
-    said = job.model.max_deletes or DEFAULT
-    if job.options.confirmed_deletes is not None:
-        limit = job.options.confirmed_deletes
+    said = build.model.max_deletes or DEFAULT
+    if build.options.confirmed_deletes is not None:
+        limit = build.options.confirmed_deletes
     elif not said.percent:
         limit = said.number
-    elif deletes >= FROM_DELETES or (source == 0 and job.delivered_rows >= FROM_DELIVERED):
-        limit = said.number * job.delivered_rows // 100
+    elif deletes >= FROM_DELETES or (source == 0 and build.delivered_rows >= FROM_DELIVERED):
+        limit = said.number * build.delivered_rows // 100
     else:
         return None
     return limit if deletes > limit else None

@@ -8,54 +8,57 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runtime.kinds import groups
-from runtime.kinds.build import Counts, Job, broadcast, row_digests
+from runtime.kinds.build import Build
 from runtime.kinds.built import Built
+from runtime.kinds.counts import Counts
 from runtime.kinds.groups import N, S, X, Y
+from runtime.kinds.writer import broadcast
+from runtime.lake.digest import row_digests
 from runtime.lake.table import H1, H2, PARTITION, ROWID
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def build(job: Job) -> Built:
-    if job.fresh:
-        row = job.source.agg(*row_digests()).head()
+def make(build: Build) -> Built:
+    if build.fresh:
+        row = build.source.rows.agg(*row_digests()).head()
         assert row is not None
         counts = Counts.of(row, changed=int(row["source"]))
-        previous = job.prepare()
+        previous = build.writer.prepare()
         if counts.changed:
-            job.insert(job.source)
-        return job.built(counts, previous)
-    changes, counts, old_rows = _compare(job)
+            build.writer.insert(build.source.rows, counts.changed)
+        return build.built(counts, previous)
+    changes, counts, old_rows = _compare(build)
     if not counts.changed:
-        return job.settled(counts)
-    previous = job.prepare(changes)
-    rows = job.chosen(changes.select(PARTITION), counts.changed, PARTITION)
+        return build.settled(counts)
+    previous = build.writer.prepare(changes)
+    rows = build.chosen(changes.select(PARTITION), counts.changed, PARTITION)
     if old_rows:
         old = (
-            job.target(PARTITION, ROWID)
+            build.target(PARTITION, ROWID)
             .join(broadcast(changes.select(PARTITION), old_rows), PARTITION)
             .selectExpr(ROWID, "'D' AS __do")
         )
-        job.merge(job.both(rows, old), counts.changed + old_rows, None)
+        build.writer.merge(build.both(rows, old), counts.changed + old_rows, None)
     else:
-        job.insert(rows)
-    return job.built(counts, previous)
+        build.writer.insert(rows, counts.changed)
+    return build.built(counts, previous)
 
 
-def _compare(job: Job) -> tuple[DataFrame, Counts, int]:
+def _compare(build: Build) -> tuple[DataFrame, Counts, int]:
     """Partitions with something to do, the counts, and how many of the table's rows go."""
     from pyspark.sql import functions as F
 
-    old = groups.grouped(job.target(PARTITION, H1, H2), PARTITION)
+    old = groups.grouped(build.target(PARTITION, H1, H2), PARTITION)
     old = old.select(F.col(PARTITION).alias("__key"), *[F.col(c).alias(f"__old{c}") for c in (N, X, Y, S)])
-    new = groups.grouped(job.source.select(PARTITION, H1, H2), PARTITION)
+    new = groups.grouped(build.source.rows.select(PARTITION, H1, H2), PARTITION)
     differs = " OR ".join(f"{c} <> __old{c}" for c in (N, X, Y, S))
     lines = new.join(old, F.col(PARTITION) == F.col("__key"), "left").withColumn(
         "__do", F.expr(f"CASE WHEN __key IS NULL THEN 'I' WHEN {differs} THEN 'U' END")
     )
     counted = groups.sums("__do", "IU", N) | {"old": f"sum(if(__do = 'U', __old{N}, 0))"}
     changes, row = groups.observed(
-        job, lines, groups.totals(PARTITION, "false", counted), only="__do IS NOT NULL", columns=[PARTITION, "__do"]
+        build, lines, groups.totals(PARTITION, "false", counted), only="__do IS NOT NULL", columns=[PARTITION, "__do"]
     )
     return changes, Counts.of(row, changed=int(row["do_i"] or 0) + int(row["do_u"] or 0)), int(row["old"] or 0)

@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 from runtime.kinds import max_deletes
-from runtime.kinds.build import Counts, Job, digest, row_digests
+from runtime.kinds.build import Build
 from runtime.kinds.built import Built
+from runtime.kinds.counts import Counts
+from runtime.lake.digest import Digest, row_digests
 from runtime.lake.table import H1, H2
 
 
-def build(job: Job) -> Built:
-    row = job.source.agg(*row_digests()).head()
+def make(build: Build) -> Built:
+    row = build.source.rows.agg(*row_digests()).head()
     assert row is not None
     counts = Counts.of(row, changed=int(row["source"]))
-    if job.fresh:
-        previous = job.prepare()
+    if build.fresh:
+        previous = build.writer.prepare()
         if counts.source:
-            job.insert(job.source)
-        return job.built(counts, previous)
-    old = job.target(H1, H2).agg(*row_digests()).head()
+            build.writer.insert(build.source.rows, counts.source)
+        return build.built(counts, previous)
+    old = build.target(H1, H2).agg(*row_digests()).head()
     assert old is not None
-    if digest(old, "d") == counts.digest:
-        return job.settled(Counts(counts.source, counts.source, digest=counts.digest))
-    counts = Counts(counts.source, 0, 0, counts.source, _deletes(job, int(old["source"]), counts.source), counts.digest)
-    max_deletes.check(job, counts)
-    previous = job.prepare(all_new=True)
-    job.insert(job.source, mode="overwrite")
-    return job.built(counts, previous)
+    if Digest.of(old) == counts.digest:
+        return build.settled(Counts(counts.source, counts.source, digest=counts.digest))
+    counts = Counts(
+        counts.source, 0, 0, counts.source, _deletes(build, int(old["source"]), counts.source), counts.digest
+    )
+    max_deletes.check(build, counts)
+    previous = build.writer.prepare(all_new=True)
+    build.writer.insert(build.source.rows, counts.source, mode="overwrite")
+    return build.built(counts, previous)
 
 
-def _deletes(job: Job, rows: int, source: int) -> int:
+def _deletes(build: Build, rows: int, source: int) -> int:
     """Old rows whose content is not there again; counted only if that can hold the run."""
-    if source == 0 or not max_deletes.can_hold(job, rows, source):
+    if source == 0 or not max_deletes.can_hold(build, rows, source):
         return rows if source == 0 else 0
-    return job.target(H1, H2).join(job.source.select(H1, H2), [H1, H2], "left_anti").count()
+    return build.target(H1, H2).join(build.source.rows.select(H1, H2), [H1, H2], "left_anti").count()

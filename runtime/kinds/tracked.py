@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runtime.kinds import groups, max_deletes
-from runtime.kinds.build import Counts, Job, broadcast
+from runtime.kinds.build import Build
 from runtime.kinds.built import Built
+from runtime.kinds.counts import Counts
 from runtime.kinds.groups import N, content_text
+from runtime.kinds.writer import broadcast
 from runtime.lake.table import H1, H2, HASH, KEY, ROWID
 
 if TYPE_CHECKING:
@@ -16,59 +18,59 @@ if TYPE_CHECKING:
 INVALID = f"{KEY} IS NULL"
 
 
-def build(job: Job) -> Built:
-    if job.fresh:
-        counts, rows = groups.check_source(job, KEY, INVALID)
-        previous = job.prepare()
+def make(build: Build) -> Built:
+    if build.fresh:
+        counts, rows = groups.check_source(build, KEY, INVALID)
+        previous = build.writer.prepare()
         if counts.changed:
-            job.insert(_with_content(job, rows))
-        return job.built(counts, previous)
-    changes, counts, old_rows = _compare(job)
+            build.writer.insert(_with_content(build, rows), counts.changed)
+        return build.built(counts, previous)
+    changes, counts, old_rows = _compare(build)
     if not counts.changed and not counts.deleted:
-        return job.settled(counts)
-    max_deletes.check(job, counts)
-    previous = job.prepare(changes)
-    rows = job.chosen(changes.filter("__do <> 'D'").select(KEY, "__content"), counts.changed, KEY).withColumnRenamed(
+        return build.settled(counts)
+    max_deletes.check(build, counts)
+    previous = build.writer.prepare(changes)
+    rows = build.chosen(changes.filter("__do <> 'D'").select(KEY, "__content"), counts.changed, KEY).withColumnRenamed(
         "__content", HASH
     )
     if old_rows:
         gone = changes.filter("__do <> 'I'").selectExpr(f"__old_key AS {KEY}")
-        old = job.target(KEY, ROWID).join(broadcast(gone, old_rows), KEY).selectExpr(ROWID, "'D' AS __do")
-        job.merge(job.both(rows if counts.changed else None, old), counts.changed + old_rows, None)
+        old = build.target(KEY, ROWID).join(broadcast(gone, old_rows), KEY).selectExpr(ROWID, "'D' AS __do")
+        build.writer.merge(build.both(rows if counts.changed else None, old), counts.changed + old_rows, None)
     else:
-        job.insert(rows)
-    return job.built(counts, previous)
+        build.writer.insert(rows, counts.changed)
+    return build.built(counts, previous)
 
 
-def _with_content(job: Job, rows: DataFrame) -> DataFrame:
+def _with_content(build: Build, rows: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
-    content = groups.grouped(job.source.select(KEY, H1, H2), KEY).select(KEY, F.expr(content_text()).alias(HASH))
+    content = groups.grouped(build.source.rows.select(KEY, H1, H2), KEY).select(KEY, F.expr(content_text()).alias(HASH))
     return rows.join(content, KEY)
 
 
-def _compare(job: Job) -> tuple[DataFrame, Counts, int]:
+def _compare(build: Build) -> tuple[DataFrame, Counts, int]:
     """Groups with something to do, the counts in rows, and how many of the table's rows go."""
     from pyspark.sql import functions as F
 
     old = (
-        job.target(KEY, HASH)
+        build.target(KEY, HASH)
         .groupBy(F.col(KEY).alias("__key"))
         .agg(F.any_value(HASH).alias(HASH), F.count(F.lit(1)).alias("__old"))
     )
-    new = groups.grouped(job.source.select(KEY, H1, H2), KEY).withColumn("__content", F.expr(content_text()))
+    new = groups.grouped(build.source.rows.select(KEY, H1, H2), KEY).withColumn("__content", F.expr(content_text()))
     do = (
         f"CASE WHEN {N} IS NULL THEN 'D' WHEN {INVALID} THEN NULL WHEN __key IS NULL THEN 'I' WHEN __content <> "
         f"{HASH} THEN 'U' END"
     )
-    lines = new.join(old, job.same_key(KEY, "__key"), "full").withColumn("__do", F.expr(do))
+    lines = new.join(old, build.same_key(KEY, "__key"), "full").withColumn("__do", F.expr(do))
     counted = (
         groups.sums("__do", "IU", N)
         | groups.sums("__do", "D", "__old")
         | {"old": "sum(if(__do IN ('U', 'D'), __old, 0))"}
     )
     changes, row = groups.observed(
-        job,
+        build,
         lines,
         groups.totals(KEY, INVALID, counted),
         only="__do IS NOT NULL",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from runtime.lake import internals
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,12 +30,15 @@ DEAR = re.compile(
 def is_dear(source: DataFrame) -> bool:
     """Whether a result is dear to compute, or comes out differently each time, so that it is computed once and kept for
     the build."""
-    return bool(DEAR.search(_plan(source).toString()))
+    return bool(DEAR.search(internals.plan_text(source)))
 
 
 def size(source: DataFrame) -> int:
-    """Bytes, as Spark guesses them; astronomical where it has no idea."""
-    return int(str(_plan(source).stats().sizeInBytes()))
+    """Bytes that are read, as Spark guesses them; astronomical where it has no idea.
+
+    Of what comes of them it has none: for the size of a join it multiplies those of both sides.
+    """
+    return sum(internals.leaf_bytes(source))
 
 
 def are_few(rows: int) -> bool:
@@ -57,11 +62,6 @@ def _compiled(wanted: bool) -> dict[str, str]:
         "spark.sql.codegen.wholeStage": str(wanted).lower(),
         "spark.sql.codegen.factoryMode": "FALLBACK" if wanted else "NO_CODEGEN",
     }
-
-
-def _plan(source: DataFrame) -> Any:
-    plan: Any = source._jdf  # noqa: SLF001 - the plan has no other door
-    return plan.queryExecution().optimizedPlan()
 
 
 @contextmanager

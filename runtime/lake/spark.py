@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runtime.config import Config, from_env
 from runtime.errors import ConfigError
+from runtime.lake import internals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,6 +38,11 @@ SETTINGS = {
     "spark.databricks.delta.properties.defaults.enableDeletionVectors": "true",
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # days before 1582 as they stand; files that an old Spark wrote say so themselves
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.variable.substitute": "false",  # no text names a setting or a variable of the environment
     "spark.sql.execution.rangeExchange.sampleSizePerPartition": "2000",
     # a build takes about forty classes: with the hundred that Spark keeps, each model's are compiled anew in each run,
     # and run cold
@@ -85,7 +93,8 @@ def session(config: Config | None = None) -> SparkSession:
             .config("spark.driver.extraJavaOptions", f"-Dlog4j.configurationFile={logging} -Djava.io.tmpdir={scratch}")
         )
         interrupt = signal.getsignal(signal.SIGINT)
-        made = builder.getOrCreate()
+        with _environment(config):
+            made = builder.getOrCreate()
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, interrupt)  # Spark puts one of its own there, which only ends its jobs
         return made
@@ -119,6 +128,36 @@ def _works(context: Any) -> bool:
         return False
 
 
+#: What the JVM gets of the environment: neither the install's secrets nor those of its projects are there for a query.
+_KEPT = re.compile(
+    r"(PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|TMPDIR|TERM|HOSTNAME|LD_LIBRARY_PATH|JAVA_\w+|JDK_\w+|SPARK_\w+|"
+    r"HADOOP_\w+|YARN_\w+|KUBERNETES_\w+|KUBECONFIG|PYSPARK_\w+|_PYSPARK_\w+|PYTHON\w+|VIRTUAL_ENV|"
+    r"(?:https?|no|all)_proxy|(?:HTTPS?|NO|ALL)_PROXY|SSL_CERT_\w+)\Z"
+)
+
+
+@contextmanager
+def _environment(config: Config) -> Iterator[None]:
+    """The JVM is started with a part of the environment. pyspark hands on all of it, and asks nobody."""
+    from pyspark import java_gateway
+
+    popen = java_gateway.Popen
+
+    def started(command: Any, **options: Any) -> Any:
+        kept = {
+            name: value
+            for name, value in options.pop("env", os.environ).items()
+            if _KEPT.match(name) or config.spark_needs_s3 and name.startswith("AWS_")
+        }
+        return popen(command, env=kept, **options)
+
+    java_gateway.Popen = started
+    try:
+        yield
+    finally:
+        java_gateway.Popen = popen
+
+
 def isolated(config: Config | None = None) -> SparkSession:
     """A session of its own temporary views over the same engine; it reaches the lake where that lies on S3."""
     config = config or from_env()
@@ -128,16 +167,9 @@ def isolated(config: Config | None = None) -> SparkSession:
     return fresh
 
 
-def activate(spark: SparkSession) -> None:
-    """Makes it the session of this thread: Delta's parts ask the active one for their settings, the run's id among
-    them."""
-    jvm: Any = spark._jvm
-    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
-
-
 def settle(spark: SparkSession, pool: str) -> None:
     """Makes it the session of this thread, and gives the thread its share of the cores."""
-    activate(spark)
+    internals.activate(spark)
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
 
 

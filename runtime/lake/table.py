@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
+
+from runtime.lake import internals
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -139,17 +140,11 @@ class LakeTable:
 
     def remove(self, spark: SparkSession) -> None:
         """The table and its history are gone."""
-        place, system = _place(spark, self.path)
-        system.delete(place, True)
-        jvm: Any = spark._jvm
-        jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+        internals.remove(spark, self.path)
 
     def sweep(self, spark: SparkSession, folder: str, prefix: str) -> None:
         """Removes what stands in this folder of the table's own under names that begin so."""
-        place, system = _place(spark, f"{self.path}/{folder}")
-        for found in system.listStatus(place) if system.exists(place) else ():
-            if found.getPath().getName().startswith(prefix):
-                system.delete(found.getPath(), True)
+        internals.sweep(spark, f"{self.path}/{folder}", prefix)
 
     def read(self, spark: SparkSession, version: int | None = None) -> DataFrame:
         reader = spark.read.format("delta")
@@ -197,60 +192,6 @@ class LakeTable:
                 f"ALTER TABLE {self.sql} ADD COLUMNS "
                 f"({', '.join(f'{quoted(n)} {ddl(wanted[n])}' for n in found.new + found.replaced)})"
             )
-
-    # what the last build knew
-
-    def remembered(self, spark: SparkSession) -> dict[str, Any]:
-        """What the last build noted; empty if it noted nothing."""
-        try:
-            found = json.loads(
-                Path(self._note).read_text(encoding="utf-8") if self.is_local else _read(spark, self._note)
-            )
-        except (OSError, ValueError):
-            return {}
-        return found if isinstance(found, dict) else {}
-
-    def remember(self, spark: SparkSession, note: Mapping[str, Any]) -> None:
-        """Replaces the note as a whole."""
-        text = json.dumps(note)
-        if not self.is_local:
-            _write(spark, self._note, text)
-            return
-        place = Path(self._note)
-        place.parent.mkdir(exist_ok=True)
-        fresh = place.with_suffix(".new")
-        fresh.write_text(text, encoding="utf-8")
-        fresh.replace(place)
-
-    @property
-    def _note(self) -> str:
-        """Delta leaves folders alone whose name begins with an underscore."""
-        return f"{self.path}/_ondatra/source.json"
-
-
-def _place(spark: SparkSession, path: str) -> tuple[Any, Any]:
-    jvm: Any = spark._jvm
-    place = jvm.org.apache.hadoop.fs.Path(path)
-    return place, place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
-
-
-def _read(spark: SparkSession, path: str) -> str:
-    place, system = _place(spark, path)
-    if not system.exists(place):
-        return ""
-    jvm: Any = spark._jvm
-    stream = system.open(place)
-    try:
-        return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-    finally:
-        stream.close()
-
-
-def _write(spark: SparkSession, path: str, text: str) -> None:
-    place, system = _place(spark, path)
-    stream = system.create(place, True)
-    stream.write(bytearray(text.encode()))
-    stream.close()
 
 
 def is_widening(old: str, new: str) -> bool:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from runtime.lake import note
 from runtime.lake.table import LakeTable
 
 if TYPE_CHECKING:
@@ -65,9 +66,9 @@ def _optimize(spark: SparkSession, table: LakeTable, before: int, many_files: in
     made = spark.sql(f"DESCRIBE HISTORY {table.sql} LIMIT {after - before}").collect() if after > before else []
     if any(row["operation"] != "OPTIMIZE" for row in made):
         return before
-    note = table.remembered(spark)
-    if after > before and note.get("version") == before:
-        table.remember(spark, {**note, "version": after})
+    known = note.read(spark, table)
+    if after > before and known.version == before:
+        note.write(spark, table, replace(known, version=after))
     return after
 
 

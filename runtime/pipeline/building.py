@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from runtime import faults
-from runtime.errors import HeldError, HistoryGone
+from runtime.errors import BuildError, HeldError, HistoryGone
 from runtime.lake.commits import commit_of, disagrees
 from runtime.lake.table import quoted
 from runtime.model import Column, Model
 from runtime.project.check import Project
 from runtime.sources import files
+from runtime.sources.plans import open_query
 from runtime.sources.tables import open_table
+from runtime.sql import SqlProblems
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -196,7 +198,10 @@ class Building:
                 open_table(spark, connection, name).createOrReplaceTempView(name.replace(".", "__"))
         for file in translated.files:
             files.open_file(spark, file).createOrReplaceTempView(file.view)
-        frame = spark.sql(translated.spark_sql)
+        try:
+            frame = open_query(spark, translated)
+        except SqlProblems as error:
+            raise BuildError(error.problems[0][1]) from None
         return frame, translated.columns or columns_of(frame.schema)
 
     def _stage(self, builder: Builder, work: SyncWork, result: Result) -> Staged | None:
@@ -232,11 +237,9 @@ class Building:
 def held_without_history(result: Result, error: HistoryGone) -> HeldError:
     """What changed since the mark cannot be known; the table stays built and the mark where it is until a person
     decides."""
-    held, built = HeldError(str(error)), result.built
-    held.gone = True
-    held.source, held.invalid = (built.source, built.invalid_rows) if built else (result.rows, 0)
-    held.changed = held.source - held.invalid
-    return held
+    built = result.built
+    source, invalid = (built.source, built.invalid_rows) if built else (result.rows, 0)
+    return HeldError(str(error), source=source, invalid=invalid, changed=source - invalid, gone=True)
 
 
 def stored(frame: DataFrame, columns: tuple[Column, ...]) -> DataFrame:

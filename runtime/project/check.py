@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from runtime.custody.secrets import Secrets
 from runtime.errors import BuildError, ConfigError, Problem, ProjectError
 from runtime.model import Column, Model
-from runtime.project import dag, directives
+from runtime.project import dag, directives, produced
 from runtime.push.function import check_push
 from runtime.sources import connections
 from runtime.sources.connections import Connection
@@ -26,13 +26,6 @@ from runtime.sql import (
     translate,
     translate_ahead,
 )
-
-RESERVED = ("__ondatra_", "_content_hash")
-#: The type itself, also within lists and structs; not a field that has this name.
-INTERVAL = re.compile(r"\bINTERVAL(?=\[|,|\)|$)")
-NO_CODE = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/", re.S)
-LIMIT = re.compile(r"\b(?:limit|offset)\s+[\d(]", re.I)
-SCD2_COLUMNS = ("valid_from_snapshot", "valid_to_snapshot", "is_current")
 
 
 class Analyse(Protocol):
@@ -78,6 +71,7 @@ class _Check:
     broken: set[str] = field(default_factory=set)
     sent: set[str] = field(default_factory=set)  # models whose rows reach a destination, if only through others
     settings: connections.Settings = field(default_factory=connections.Settings)
+    hidden: Sequence[Path] = ()  # files that no model reads, such as the env files of workspaces
     outside: dict[str, list[TableRef]] = field(
         default_factory=dict
     )  # of each model: the tables of connections that it reads
@@ -91,12 +85,15 @@ def load_project(
     *,
     secrets: Secrets,
     allow_paths: Sequence[Path] = (),
+    hidden: Sequence[Path] = (),
     names: Sequence[str] = (),
     analyse: Analyse | None = None,
 ) -> Project:
     """The project, or with `names` these models and what they need. Raises ProjectError with all problems,
     ConfigError."""
-    project, problems = check_project(folder, secrets=secrets, allow_paths=allow_paths, names=names, analyse=analyse)
+    project, problems = check_project(
+        folder, secrets=secrets, allow_paths=allow_paths, hidden=hidden, names=names, analyse=analyse
+    )
     if problems:
         raise ProjectError(problems)
     return project
@@ -108,12 +105,13 @@ def check_project(
     *,
     secrets: Secrets,
     allow_paths: Sequence[Path] = (),
+    hidden: Sequence[Path] = (),
     names: Sequence[str] = (),
     analyse: Analyse | None = None,
 ) -> tuple[Project, list[Problem]]:
     """Everything that can be known before a run; the project is of use only without problems. Raises ConfigError for a
     folder or a name that does not exist."""
-    check = _Check(folder, secrets, allow_paths, analyse)
+    check = _Check(folder, secrets, allow_paths, analyse, hidden=hidden)
     _read_models(check)
     wanted = _wanted(check, names)
     _find_inputs(check)
@@ -284,6 +282,7 @@ def _check_level(check: _Check, models: Sequence[Model]) -> None:
         [(model.sql, model.dialect, tables) for model, tables in ready],
         project_dir=check.folder,
         allow_paths=check.allow_paths,
+        hidden=check.hidden,
     )
     for model, tables in ready:
         _check_sql(check, model, tables)
@@ -292,7 +291,12 @@ def _check_level(check: _Check, models: Sequence[Model]) -> None:
 def _check_sql(check: _Check, model: Model, tables: Mapping[str, tuple[Column, ...]]) -> None:
     try:
         translated = translate(
-            model.sql, dialect=model.dialect, tables=tables, project_dir=check.folder, allow_paths=check.allow_paths
+            model.sql,
+            dialect=model.dialect,
+            tables=tables,
+            project_dir=check.folder,
+            allow_paths=check.allow_paths,
+            hidden=check.hidden,
         )
         check.translated[model.name] = translated
         columns = translated.columns
@@ -305,9 +309,10 @@ def _check_sql(check: _Check, model: Model, tables: Mapping[str, tuple[Column, .
     if columns is None:
         return  # Spark's dialect, and nobody to ask: what reads it is checked when it runs
     check.columns[model.name] = _with_scd2(model, columns)
-    _check_columns(check, model, columns)
+    check.models[model.name] = produced.check_columns(model, columns, partial(check.wrong, model))
+    check.warnings += produced.left_out(model, translated)
     if model.name in check.sent:
-        _warn(check, model)
+        check.warnings += produced.warnings(model)
 
 
 def _find_outside(check: _Check, model: Model) -> bool:
@@ -340,90 +345,6 @@ def _with_scd2(model: Model, columns: tuple[Column, ...]) -> tuple[Column, ...]:
         Column("valid_to_snapshot", "BIGINT", "BIGINT"),
         Column("is_current", "BOOLEAN", "BOOLEAN"),
     )
-
-
-def _check_columns(check: _Check, model: Model, columns: Sequence[Column]) -> None:
-    names = {c.name.lower(): c.name for c in columns}
-    shown = ", ".join(c.name for c in columns)
-    for directive, column in directives.columns_named(model):
-        if column.lower() not in names:
-            check.wrong(
-                model,
-                model.line(directive),
-                f"@{directive} names the column {column!r}, which the SELECT does not produce; it produces {shown}",
-            )
-    for c in columns:
-        if c.name.lower().startswith(RESERVED):
-            check.wrong(
-                model,
-                model.sql_line,
-                f"the column {c.name} begins with a reserved name ({', '.join(RESERVED)}): rename it",
-            )
-        if model.kind == "scd2" and c.name.lower() in SCD2_COLUMNS:
-            check.wrong(
-                model, model.sql_line, f"the column {c.name} is reserved for kind scd2, which adds it: rename it"
-            )
-        if c.name.lower() == "_metadata" or "`" in c.name:
-            what = "has a backtick in its name" if "`" in c.name else "has a name that Spark uses itself"
-            check.wrong(
-                model,
-                model.sql_line,
-                f"the column {c.name} {what}, which Delta tables cannot take: give it another with AS",
-            )
-        if INTERVAL.search(c.duckdb_type):
-            check.wrong(
-                model,
-                model.sql_line,
-                f"the column {c.name} is an INTERVAL, which has no form at a destination: cast it, for example to "
-                f"VARCHAR",
-            )
-    if len(names) < len(columns):
-        twice = sorted({c.name for c in columns if sum(d.name.lower() == c.name.lower() for d in columns) > 1})
-        check.wrong(
-            model,
-            model.sql_line,
-            f"the SELECT produces {', '.join(twice)} more than once: give each column a name of its own",
-        )
-    masked_keys = {k.lower() for k in model.key} & {m.column.lower() for m in model.masks if m.how != "hash"}
-    for column in sorted(masked_keys):
-        check.wrong(
-            model,
-            model.line("mask"),
-            f"@mask: the key column {column} can only be masked with hash, so that its records can be found",
-        )
-    check.models[model.name] = replace(
-        model,
-        key=tuple(names.get(k.lower(), k) for k in model.key),
-        identifier=model.identifier and names.get(model.identifier.lower(), model.identifier),
-    )
-
-
-def _unordered_limit(sql: str) -> int | None:
-    """The line, from 0, of a LIMIT or OFFSET in whose own SELECT no ORDER BY stands before it."""
-    text = NO_CODE.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), sql)
-    for limit in LIMIT.finditer(text):
-        depth, before = 0, []
-        for c in reversed(text[: limit.start()]):
-            depth += (c == ")") - (c == "(")
-            if depth < 0:
-                break
-            if not depth:
-                before.append(c)
-        if not re.search(r"\border\s+by\b", "".join(reversed(before)), re.I):
-            return text.count("\n", 0, limit.start())
-    return None
-
-
-def _warn(check: _Check, model: Model) -> None:
-    if model.kind == "append" and not model.key:
-        check.warnings.append(
-            Problem(model.file, model.line("kind"), "append without @unique_key: equal content is sent once per copy")
-        )
-    limit = _unordered_limit(model.sql)
-    if limit is not None:
-        check.warnings.append(
-            Problem(model.file, model.sql_line + limit, "LIMIT without ORDER BY: which rows are sent is not stable")
-        )
 
 
 def _check_sink(check: _Check, model: Model) -> None:

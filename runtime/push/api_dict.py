@@ -9,9 +9,9 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
 from runtime.errors import Problem, ProjectError
@@ -61,6 +61,11 @@ class RateLimit:
 class Destination:
     type: str
     object: str = "Record"
+    named: bool = field(default=False, compare=False)  # whether the API dict says what the object is
+
+    def of(self, sink_args: Sequence[str]) -> Destination:
+        """That of one sync: `crm('contacts')` sends to contacts, unless the API dict names another object."""
+        return self if self.named or not sink_args else replace(self, object=sink_args[0])
 
 
 @dataclass(frozen=True)
@@ -307,7 +312,7 @@ def _push(reader: _Reader, value: object, where: str) -> PushOptions:
 
 def _destination(reader: _Reader, value: object, where: str, default: str) -> Destination:
     found = reader.dict(value, where, {"type": _text, "object": _text})
-    return Destination(found.get("type", default), found.get("object", "Record"))
+    return Destination(found.get("type", default), found.get("object", "Record"), "object" in found)
 
 
 def default_type(function: str) -> str:

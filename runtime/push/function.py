@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -352,13 +352,14 @@ def _stamps(project_dir: Path, files: Sequence[str]) -> tuple[tuple[str, int, in
     return tuple(stamps)
 
 
-def load_push(project_dir: Path, name: str, *, secrets: SecretSource) -> PushFunction:
-    """The push function of `lib/<name>.star`. Raises ProjectError, also for a secret that is not set."""
+def load_push(project_dir: Path, name: str, *, secrets: SecretSource, sink_args: Sequence[str] = ()) -> PushFunction:
+    """The push function of `lib/<name>.star`, for a sync with these arguments. Raises ProjectError, also for a secret
+    that is not set."""
     module, api, line = _read(project_dir, name)
     problems = _missing_secrets(api, module.file, line, secrets) + _undefined(module, api)
     if problems:
         raise ProjectError(problems)
-    return PushFunction(name, module, api, secrets)
+    return PushFunction(name, module, replace(api, destination=api.destination.of(sink_args)), secrets)
 
 
 def _read(project_dir: Path, name: str) -> tuple[Module, Api, int]:

@@ -43,6 +43,8 @@ LONGEST_MESSAGE = 300
 GROWTH = 4
 #: An index file is written anew without expired records once they are this part of the record files that it covers.
 GONE_SHARE = 4
+#: Comes after whatever may follow the beginning of a text.
+LAST = "\U0010ffff"
 _GROUP_ROWS = 20_000
 #: Record files read at once while the index is made: bounds its memory.
 _FILES_AT_ONCE = 64
@@ -54,11 +56,20 @@ class HistoryIndex:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def find(self, files: Sequence[FileRef], identifiers: Sequence[str], *, limit: int = 200) -> list[dict[str, Any]]:
-        """Newest first; only of these files, which are those that are still kept."""
+    def find(
+        self, files: Sequence[FileRef], identifiers: Sequence[str], *, prefix: str | None = None, limit: int = 200
+    ) -> list[dict[str, Any]]:
+        """Records of these identifiers, and of all that begin with `prefix`, newest first; only of these files, which
+        are those that are still kept."""
         covered = self.covered()
-        found = self._indexed({key(f) for f in files} & covered, identifiers) if covered else []
-        found += _asked([f for f in files if key(f) not in covered], identifiers)
+        chosen = [Filter(identifiers=tuple(identifiers))] if identifiers else []
+        chosen += [Filter(prefix=prefix)] if prefix else []
+
+        kept = {key(f) for f in files} & covered
+        found = [row for one in chosen for row in (self._indexed(kept, one, limit) if kept else [])]
+        missing = [f for f in files if key(f) not in covered]
+        found += [row for one in chosen for row in _asked(missing, one, limit)]
+
         unique = {row["place"]: row for row in found}
         return sorted(
             unique.values(),
@@ -165,25 +176,34 @@ class HistoryIndex:
         for place in places:
             place.unlink()
 
-    def _indexed(self, kept: set[str], identifiers: Sequence[str]) -> list[dict[str, Any]]:
-        sql = f"SELECT {', '.join(NAMES)} FROM read_parquet($files, hive_partitioning = false) WHERE "
-        sql += " OR ".join(f"identifier = $i{n}" for n in range(len(identifiers)))
+    def _indexed(self, kept: set[str], chosen: Filter, limit: int) -> list[dict[str, Any]]:
+        where, values = _matches(chosen)
+        sql = f"SELECT {', '.join(NAMES)} FROM read_parquet($files, hive_partitioning = false) WHERE {where}"
+        if chosen.prefix:
+            sql += _newest(limit)
+
         for attempt in (1, 2):
             try:
-                with duck.cursor({self.folder}) as one:
-                    rows = duck.tuples(
-                        one,
-                        sql,
-                        {
-                            "files": list(map(str, self._places())),
-                            **{f"i{n}": text for n, text in enumerate(identifiers)},
-                        },
-                    )
+                with duck.cursor({self.folder.parent}) as one:  # one connection for the indexes of all syncs
+                    rows = duck.tuples(one, sql, {"files": list(map(str, self._places())), **values})
                 return [dict(zip(NAMES, r, strict=True)) for r in rows if r[-1].rpartition(":")[0] in kept]
             except StoreError:
                 if attempt == 2:  # the first time a merge may have removed a file under our hands
                     raise
         return []
+
+
+def _matches(chosen: Filter) -> tuple[str, dict[str, Any]]:
+    """The condition, such that row groups of files sorted by identifier are left out by their bounds."""
+    if chosen.prefix:
+        return "identifier >= $low AND identifier <= $high", {"low": chosen.prefix, "high": chosen.prefix + LAST}
+    bound = {f"i{n}": text for n, text in enumerate(chosen.identifiers)}
+    return " OR ".join(f"identifier = ${name}" for name in bound), bound
+
+
+def _newest(limit: int) -> str:
+    """As many begin alike as there are; only the newest of them are read whole."""
+    return f" ORDER BY TRY_CAST(sync_run_id AS BIGINT) DESC, batch_ended_at DESC LIMIT {limit}"
 
 
 def key(file: FileRef) -> str:
@@ -208,13 +228,15 @@ def _picked(file: FileRef) -> str:
     return ", ".join([*shown, f"{duck.quoted(key(file))} || ':' || __row AS place"])
 
 
-def _asked(files: Sequence[FileRef], identifiers: Sequence[str]) -> list[dict[str, Any]]:
+def _asked(files: Sequence[FileRef], chosen: Filter, limit: int) -> list[dict[str, Any]]:
     """The same from the record files themselves, by their bounds and bloom filters."""
-    chosen = Filter(identifiers=tuple(identifiers))
     where, values = chosen.where()
+    if chosen.prefix:
+        where += _newest(limit)
     candidates = [f for f in files if chosen.may_hold(f)]
     if not candidates:
         return []
+
     found = []
     with duck.cursor(roots(candidates)) as one:
         for part in opened(candidates, []):

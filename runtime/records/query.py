@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-import orjson
 import pyarrow.parquet as pq
 
 from runtime.errors import ConfigError, StoreError
-from runtime.records import duck
+from runtime.records import duck, exact
 from runtime.records.duck import quoted
 from runtime.store.base import Store
 from runtime.tracking import messages
@@ -453,10 +452,11 @@ def tally(files: Sequence[FileRef]) -> Counter[tuple[str, str, str]]:
 
 
 def difference(record: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
-    """The fields that changed since the thing was last delivered: name, old, new. Empty where there is no old state."""
+    """The fields that changed since the thing was last delivered: name, old, new, with numbers as `exact.Number`. Empty
+    where there is no old state."""
     if not record.get("previous_payload") or not record.get("record_payload"):
         return []
-    old, new = orjson.loads(record["previous_payload"]), orjson.loads(record["record_payload"])
+    old, new = exact.loads(record["previous_payload"]), exact.loads(record["record_payload"])
     return [(name, old.get(name), new.get(name)) for name in {**new, **old} if old.get(name) != new.get(name)]
 
 

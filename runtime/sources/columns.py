@@ -10,6 +10,7 @@ from runtime.errors import said_by_spark
 from runtime.lake.table import quoted
 from runtime.model import Column
 from runtime.sources.connections import Connection
+from runtime.sources.plans import open_query
 from runtime.sources.tables import open_table
 from runtime.sql import SqlProblems, Translated
 
@@ -92,7 +93,7 @@ class WithSpark:
         for view, columns in views.items():
             empty(self.spark, columns).createOrReplaceTempView(view)
         try:
-            return columns_of(self.spark.sql(translated.spark_sql).schema)
+            return columns_of(open_query(self.spark, translated).schema)
         except PySparkException as error:
             raise SqlProblems([refusal(error, translated)]) from None
 

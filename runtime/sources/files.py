@@ -7,7 +7,6 @@ are exactly its own; Spark reads Parquet directly where the columns need no conv
 from __future__ import annotations
 
 import atexit
-import glob
 import hashlib
 import json
 import os
@@ -15,14 +14,20 @@ import re
 import shutil
 import threading
 import time
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import duckdb
+
 from runtime.config import from_env
 from runtime.errors import BuildError
+from runtime.sql import delta
 from runtime.sql.files import call
-from runtime.sql.gate import brief, one_line
-from runtime.sql.model import FileRead
+from runtime.sql.model import FileRead, SqlProblems
+from runtime.sql.opened import Opened
+from runtime.sql.places import Match, Place
+from runtime.sql.said import brief, one_line
 from runtime.sql.types import Type, name_quoted, parse
 
 if TYPE_CHECKING:
@@ -51,18 +56,27 @@ _PARQUET = {
 }
 
 
-def files_of(read: FileRead) -> list[Path]:
-    """The files that the patterns match now, sorted."""
-    found = {Path(match) for pattern in read.paths for match in glob.glob(pattern, recursive=True)}
-    return sorted(p for p in found if p.is_file())
+def place_of(read: FileRead) -> Place:
+    """Where the read may look for its files; a FileRead of a translation always says it."""
+    if read.place is None:
+        raise BuildError(f"{read.function}({', '.join(read.paths)}): where it may read is not known")
+    return read.place
+
+
+def files_of(read: FileRead) -> list[Match]:
+    """The files that the patterns stand for now, sorted. BuildError for one that may not be read."""
+    try:
+        return [m for m in place_of(read).matches(read.paths) if m.real.is_file()]
+    except SqlProblems as error:
+        raise _not_read(read, error) from None
 
 
 def fingerprint(read: FileRead) -> str | None:
     """The files with their sizes and times; None if there are none, or one was written less than two seconds ago."""
     now = time.time_ns()
     out = []
-    roots = files_of(read) if read.format != "delta" else sorted(Path(read.paths[0]).glob("_delta_log/*"))
-    for path in roots:
+    delta = read.format == "delta"
+    for path in sorted(Path(read.paths[0]).glob("_delta_log/*")) if delta else [m.path for m in files_of(read)]:
         info = path.stat()
         if now - info.st_mtime_ns < SETTLED_NS:
             return None
@@ -72,11 +86,12 @@ def fingerprint(read: FileRead) -> str | None:
 
 def open_file(spark: SparkSession, read: FileRead) -> DataFrame:
     """The rows of a file read, its columns in DuckDB's order, each of the type `read.columns` says. BuildError if
-    DuckDB cannot read it."""
+    DuckDB cannot read it, or it may not be read. Spark reads what was opened here, as long as the session lives."""
     if read.format == "delta":
-        frame = spark.read.format("delta").load(read.paths[0])
-    elif _direct(read):
-        frame = spark.read.parquet(*map(str, files_of(read)))
+        frame = spark.read.format("delta").load(str(_delta(spark, read)))
+    elif (opened := _direct(read)) is not None:
+        weakref.finalize(spark, opened.close)
+        frame = spark.read.parquet(*(map(str, opened.numbered()) if _here(spark) else map(_escaped, opened.matches)))
     else:
         frame = spark.read.parquet(str(staged(read)))
     return frame.selectExpr(
@@ -84,24 +99,49 @@ def open_file(spark: SparkSession, read: FileRead) -> DataFrame:
     )
 
 
-def _direct(read: FileRead) -> bool:
-    """Whether Spark reads these Parquet files as DuckDB does: same plain columns in every file, no options."""
+def _here(spark: SparkSession) -> bool:
+    """Whether Spark's tasks run on this machine, where they see what this process has opened."""
+    return str(spark.sparkContext.master).startswith("local")
+
+
+def _escaped(match: Match) -> str:
+    """The path for Spark, which takes it for a pattern."""
+    return re.sub(r"[*?\[\]{}\\]", r"\\\g<0>", str(match.real))
+
+
+def _delta(spark: SparkSession, read: FileRead) -> Path:
+    try:
+        opened, folder = delta.opened(place_of(read), Path(read.paths[0]))
+    except (SqlProblems, ValueError, OSError) as error:
+        raise _not_read(read, error) from None
+    weakref.finalize(spark, opened.close)
+    return folder if _here(spark) else Path(read.paths[0]).resolve()
+
+
+def _direct(read: FileRead) -> Opened | None:
+    """The opened files if Spark reads them as DuckDB does: Parquet, same plain columns in every file, no options."""
     if read.format != "parquet" or read.options or not all(_PLAIN.match(c.duckdb_type) for c in read.columns):
-        return False
+        return None
     import pyarrow.parquet as pq
 
+    opened = _opened(read, files_of(read))
     names = [c.name for c in read.columns]
-    schemas = [pq.read_schema(path) for path in files_of(read)]
-    return (
-        bool(schemas)
+    schemas = [pq.read_schema(path) for path in opened.paths]
+    if (
+        schemas
         and all(s.names == names and s.equals(schemas[0]) for s in schemas)
         and not any("ns" in str(t) for t in schemas[0].types)
-    )
+    ):
+        return opened
+    opened.close()
+    return None
 
 
 def staged(read: FileRead) -> Path:
     """A folder of Parquet with the rows as DuckDB reads them; made once for one state of the files."""
-    state = [[str(p), p.stat().st_size, p.stat().st_mtime_ns] for p in files_of(read)]
+    matches = files_of(read)
+    infos = [(str(m.path), m.real.stat()) for m in matches]
+    state = [[path, info.st_size, info.st_mtime_ns] for path, info in infos]
     name = hashlib.sha256(json.dumps([read.view, state]).encode()).hexdigest()[:24]
     with _guard:
         folder = _scratch() / name
@@ -110,45 +150,55 @@ def staged(read: FileRead) -> Path:
         if not (folder / "_SUCCESS").exists():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
-            _copy(read, folder)
+            with _opened(read, matches) as opened:
+                _copy(read, opened, folder)
             (folder / "_SUCCESS").touch()
     return folder
 
 
-def _copy(read: FileRead, folder: Path) -> None:
-    import duckdb
+def _opened(read: FileRead, matches: list[Match]) -> Opened:
+    try:
+        return Opened(matches, place_of(read))
+    except SqlProblems as error:
+        raise _not_read(read, error) from None
 
+
+def _not_read(read: FileRead, error: Exception) -> BuildError:
+    said = error.problems[0][1] if isinstance(error, SqlProblems) else str(error)
+    return BuildError(f"{read.function}({', '.join(map(repr, shown(read)))}): {said}")
+
+
+def _copy(read: FileRead, opened: Opened, folder: Path) -> None:
     columns = ", ".join(
-        f'CAST("{_doubled(c.name)}" AS {parquet_type(parse(c.duckdb_type))}) AS "{_doubled(c.name)}"'
+        f'CAST({_source(c.name, read, opened)} AS {parquet_type(parse(c.duckdb_type))}) AS "{_doubled(c.name)}"'
         for c in read.columns
     )
-    con = duckdb.connect(
-        ":memory:",
-        config={
-            "threads": 2,
-            "memory_limit": "1GB",
-            "temp_directory": str(folder.parent / f"{folder.name}.tmp"),
-            "autoinstall_known_extensions": "false",
-        },
-    )
     try:
-        con.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = false")
-        source = call(read.function, read.paths, dict(read.options))
-        con.execute(
-            f"COPY (SELECT {columns} FROM {source}) TO '{str(folder).replace(chr(39), chr(39) * 2)}' "
-            "(FORMAT parquet, COMPRESSION zstd, PER_THREAD_OUTPUT true, OVERWRITE_OR_IGNORE true)"
-        )
+        with opened.duckdb(threads=2, spill=folder.parent) as con:
+            source = call(read.function, opened.patterns(), dict(read.options))
+            con.execute(
+                f"COPY (SELECT {columns} FROM {source}) TO '{str(folder).replace(chr(39), chr(39) * 2)}' "
+                "(FORMAT parquet, COMPRESSION zstd, PER_THREAD_OUTPUT true, OVERWRITE_OR_IGNORE true)"
+            )
     except duckdb.Error as error:
         shutil.rmtree(folder, ignore_errors=True)
-        said = f"{read.function}({', '.join(map(repr, shown(read)))}): {one_line(brief(str(error)))}"
-        raise BuildError(said.replace(read.root.rstrip("/") + "/", "") if read.root else said) from None
-    finally:
-        con.close()
+        told = opened.said(one_line(brief(str(error))), str(place_of(read).project))
+        raise BuildError(f"{read.function}({', '.join(map(repr, shown(read)))}): {told}") from None
+
+
+def _source(column: str, read: FileRead, opened: Opened) -> str:
+    """A column as DuckDB reads it; the file's name without the folder of links."""
+    wanted = dict(read.options).get("filename")
+    named = wanted if isinstance(wanted, str) and wanted.lower() not in ("true", "false") else "filename"
+    if wanted and column.lower() == named.lower():
+        return f'substr("{_doubled(column)}", {len(str(opened.folder)) + 1})'
+    return f'"{_doubled(column)}"'
 
 
 def shown(read: FileRead) -> list[str]:
     """The paths as a person knows them: relative to the project folder where they lie in it."""
-    return [os.path.relpath(p, read.root) if read.root and Path(p).is_relative_to(read.root) else p for p in read.paths]
+    project = place_of(read).project
+    return [os.path.relpath(p, project) if Path(p).is_relative_to(project) else p for p in read.paths]
 
 
 def parquet_type(t: Type) -> str:

@@ -81,7 +81,17 @@ def _s3(spark: SparkSession, connection: Connection, schema: str, table: str) ->
     # a file system is cached by its host alone: two connections to one bucket with other keys must not share it
     options |= {"fs.s3a.path.style.access": "true", "fs.s3a.impl.disable.cache": "true"}
     path = told["url"].replace("s3://", "s3a://", 1).rstrip("/") + f"/{schema}/{table}"
-    return spark.read.format(told.get("format", "parquet")).options(**options).load(path)
+    frame = spark.read.format(told.get("format", "parquet")).options(**options).load(path)
+    if told.get("format") == "delta":
+        check_below(frame, path)
+    return frame
+
+
+def check_below(frame: DataFrame, path: str) -> None:
+    """BuildError where the log of a Delta table names a file that is not the table's own: one of this machine, say."""
+    elsewhere = next((file for file in frame.inputFiles() if not file.startswith(f"{path}/")), None)
+    if elsewhere:
+        raise BuildError(f"its log names the file {elsewhere}, which is not below the table")
 
 
 def _catalog(spark: SparkSession, connection: Connection, schema: str, table: str) -> DataFrame:

@@ -4,14 +4,15 @@ most were translated before."""
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from runtime.model import Column
 
-from . import kept
+from . import bounds, kept
 from .kept import remembering
 from .model import FileRead, SqlProblems, TableRef, Translated
 from .places import Place
@@ -35,14 +36,15 @@ def references(sql: str, dialect: str = "duckdb") -> tuple[TableRef, ...]:
     memory = kept.current()
     found = memory.references(sql, dialect) if memory else None
     if found is None:
-        if dialect == "spark":
-            from . import spark_dialect
+        with _told(sql):
+            if dialect == "spark":
+                from . import spark_dialect
 
-            found = spark_dialect.references(sql)
-        else:
-            from . import translation
+                found = spark_dialect.references(sql)
+            else:
+                from . import translation
 
-            found = translation.references(sql)
+                found = translation.references(sql)
         if memory:
             memory.keep_references(sql, dialect, found)
     return found
@@ -65,10 +67,11 @@ def translate_ahead(
     *,
     project_dir: str | Path,
     allow_paths: Sequence[str | Path] = (),
+    hidden: Sequence[Path] = (),
 ) -> None:
     """Makes `translate` cheaper for these (SQL, dialect, tables that it reads), none of which reads another: what is
     remembered is looked up at once, and the columns of the rest are asked for together."""
-    place = Place(Path(project_dir), tuple(Path(p) for p in allow_paths))
+    place = Place(Path(project_dir), tuple(Path(p) for p in allow_paths), tuple(hidden))
     memory = kept.current()
     unknown = memory.look_further(models, place) if memory else range(len(models))
     asked = [(sql, tables) for sql, dialect, tables in (models[at] for at in unknown) if dialect == "duckdb"]
@@ -85,27 +88,45 @@ def translate(
     tables: Mapping[str, tuple[Column, ...]],
     project_dir: str | Path,
     allow_paths: Sequence[str | Path] = (),
+    hidden: Sequence[Path] = (),
 ) -> Translated:
     """The Spark SQL of a model; SqlProblems says what is wrong with it or not supported. `tables`: `schema.table` ->
     its columns."""
     wanted = references(sql, dialect)
     check_known(wanted, tables)
     mine = {t.name: tables[t.name] for t in wanted}
-    place = Place(Path(project_dir), tuple(Path(p) for p in allow_paths))
+    place = Place(Path(project_dir), tuple(Path(p) for p in allow_paths), tuple(hidden))
     memory = kept.current()
     found = memory.translation(sql, dialect, mine, place) if memory else None
     if found is None:
-        if dialect == "spark":
-            from . import spark_dialect
+        with _told(sql):
+            if dialect == "spark":
+                from . import spark_dialect
 
-            found = spark_dialect.translate(sql, mine)
-        else:
-            from . import translation
+                found = spark_dialect.translate(sql, mine)
+            else:
+                from . import translation
 
-            found = translation.translate(sql, mine, place)
+                found = translation.translate(sql, mine, place)
         if memory:
             memory.keep_translation(sql, dialect, mine, place, found)
     return found
+
+
+@contextmanager
+def _told(sql: str) -> Iterator[None]:
+    """Whatever goes wrong with a text is a problem of this text, with a line; nothing ends the check of the others."""
+    try:
+        bounds.check(sql)
+        yield
+    except SqlProblems:
+        raise
+    except RecursionError:
+        told = "an expression nested so deeply is not supported; split it over several models"
+        raise SqlProblems([(bounds.deepest(sql), told)]) from None
+    except Exception as error:
+        told = f"the translation fails over this model ({type(error).__name__}: {error}); please report it"
+        raise SqlProblems([(1, " ".join(told.split()))]) from error
 
 
 def check_known(wanted: Sequence[TableRef], tables: Mapping[str, Any]) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from . import types
+from .tree import Node
 from .types import Type
 
 #: The stuff that the questions are made of.
 FORM = "WITH q AS (SELECT 1) SELECT __0, * FROM (SELECT 1) AS __0, c AS __1"
-Node = dict[str, Any]
 Columns = list[tuple[str, Type]]
 #: The columns of a statement, and by id() those of the queries in its WITH.
 Described = tuple[Columns, dict[int, Columns]]

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import casts, texts, windows
+from . import casts, constants, windows
 from .casts import E, common
-from .functions import registry
-from .gate import GateError, Node, template, walk
-from .model import Refused
-from .scope import Lambda, Scope, children, parts, where
+from .constants import as_type, lambda_params
+from .functions import lists, registry
+from .model import Refused, SqlProblems
+from .said import GateError
+from .scope import Lambda, Scope, where
 from .texts import string
-from .types import BOOLEAN, INTEGER, JSON, NULL, VARCHAR, Type, UnknownType, name_quoted, parse, spark_type
+from .tree import Node, walk
+from .types import BOOLEAN, INTEGER, JSON, NULL, VARCHAR, Type, UnknownType, name_quoted, parse
 
 if TYPE_CHECKING:
     from .query import Queries
@@ -69,6 +71,10 @@ class Expressions:
             if refusal.where is None:
                 refusal.where = where(node)
             raise
+        except (GateError, SqlProblems, RecursionError):
+            raise
+        except Exception as error:  # an unforeseen form: told at its line like any other that is not translated
+            raise Refused(unforeseen(node, error), where(node)) from error
 
     def type(self, node: Node) -> Type:
         return self.scope.type(node)
@@ -89,66 +95,15 @@ class Expressions:
 
     # ---- constants: DuckDB itself computes them
 
-    def is_constant(self, node: Node, names: frozenset[str] = frozenset()) -> bool:
-        kind = node["class"]
-        if kind in ("SUBQUERY", "WINDOW", "STAR", "PARAMETER", "DEFAULT", "POSITIONAL_REFERENCE"):
-            return False
-        if kind == "COLUMN_REF":
-            return node["column_names"][0].lower() in names
-        if kind == "LAMBDA" and node.get("syntax_type") != "SINGLE_ARROW":
-            return self.is_constant(node["expr"], names | set(lambda_params(node)))
-        if kind == "FUNCTION" and (
-            node["function_name"] not in self.scope.gate.foldable
-            and node["function_name"] not in registry.FOLDABLE_MACROS
-            or node["function_name"] in registry.UNFOLDABLE
-        ):
-            return False
-        return all(self.is_constant(c, names) for c in children(node) if c["class"] != "TYPE")
+    def is_constant(self, node: Node) -> bool:
+        return constants.is_constant(self.scope.gate, node)
 
     def folded(self, node: Node) -> E:
-        kind = self.type(node)
-        select = {**template(), "from_table": _EMPTY, "aggregate_handling": "STANDARD_HANDLING"}
-        try:
-            if kind.name == "INTERVAL":
-                return E("", kind, self.interval_parts(node, select))
-            if kind.name == "TIMESTAMPTZ":
-                text = self.scope.gate.constant(_to_text(node), select)
-                return E(
-                    f"CAST(NULL AS {spark_type(kind)})"
-                    if text is None
-                    else f"CAST({string(text + ':00')} AS TIMESTAMP_LTZ)",
-                    kind,
-                )
-            value = self.scope.gate.constant(node, select)
-        except GateError as error:
-            raise Refused(f"this constant ({error.message.splitlines()[0]})", where(node), hint=False) from None
-        if any(t.name == "TIMESTAMPTZ" for t in kind.args):
-            raise Refused(f"a constant of type {kind}", where(node))
-        printed = (
-            kind.name == "JSON" and value is not None and self.scope.gate.run("SELECT json(?)", value)[0][0] == value
-        )
-        return E(texts.literal(value, kind), kind, printed=printed)
-
-    def interval_parts(self, node: Node, select: Node) -> tuple[tuple[str, str], ...]:
-        months, days, micros = self.scope.gate.interval({**node, "alias": "v"}, select)
-        if months is None:
-            raise Refused("an INTERVAL that is NULL", where(node))
-        return tuple(
-            (unit, str(int(n))) for unit, n in (("MONTH", months), ("DAY", days), ("MICROSECOND", micros)) if n
-        )
+        return constants.folded(self, node)
 
     def constant(self, node: Node, what: str) -> Any:
         """The Python value of an argument that must be constant."""
-        if node["class"] == "CONSTANT" and node["literal"]["kind"] in _READ:
-            return _READ[node["literal"]["kind"]](node["literal"].get("text") or "")
-        if node["class"] == "CONSTANT" or self.is_constant(node):
-            try:
-                return self.scope.gate.constant(
-                    node, {**template(), "from_table": _EMPTY, "aggregate_handling": "STANDARD_HANDLING"}
-                )
-            except GateError as error:
-                raise Refused(f"{what}: {error.message}", where(node)) from None
-        raise Refused(f"{what} that is not a constant", where(node))
+        return constants.value(self, node, what)
 
     def constant_node(self, node: Node) -> E:
         literal = node["literal"]
@@ -212,7 +167,7 @@ class Expressions:
                 and source["class"] == "CONSTANT"
                 and other.type.name not in ("VARCHAR", "JSON", "NULL", "STRUCT", "LIST", "MAP")
             ):
-                spelt = self.folded(_cast(source, other.type)) if other.type.name != "NULL" else one
+                spelt = self.folded(as_type(source, other.type)) if other.type.name != "NULL" else one
                 return (spelt, other) if one is a else (other, spelt)
         if {a.type.name, b.type.name} == {"JSON", "VARCHAR"}:
             return E(a.text, VARCHAR), E(b.text, VARCHAR)
@@ -346,35 +301,6 @@ class Expressions:
             self.scope.lambdas.pop()
         return (spark[0] if len(spark) == 1 else "(" + ", ".join(spark) + ")") + " -> ", body
 
-    def unnest_all(self, projections: list[Node], source: str, node: Node) -> str:
-        """FROM with the unnest()s of a select list: several go in step, as DuckDB's do, the shorter ones filled with
-        NULL."""
-        found = [
-            n
-            for p in projections
-            for n in parts(p)
-            if n["class"] == "FUNCTION" and n["function_name"] in ("unnest", "unlist")
-        ]
-        if not found:
-            return source
-        if self.scope.grouped or any(len(n["arguments"]) != 1 for n in found):
-            raise Refused("unnest() with options or with GROUP BY", where(found[0]), hint=False)
-        for n in found:
-            if self.is_outer(n):
-                raise Refused("unnest() of a column of the query around it", where(n))
-        inner = [self.write(n["arguments"][0]["expression"]) for n in found]
-        for e in inner:
-            if e.type.name != "LIST":
-                raise Refused(f"unnest({e.type})", where(found[0]), hint=False)
-        if len(found) == 1:
-            self.unnested[id(found[0])] = E("__x.__v", inner[0].type.element)
-            arrays = inner[0].text
-        else:
-            for i, (n, e) in enumerate(zip(found, inner, strict=True)):
-                self.unnested[id(n)] = E(f"__x.__v.`{i}`", e.type.element)
-            arrays = zipped(inner)
-        return f"{source or '(SELECT 1) AS __one'} LATERAL VIEW explode({arrays}) __x AS __v"
-
     def is_outer(self, node: Node) -> bool:
         """Whether a column of a query around this one stands in it."""
         names = [n["column_names"] for n in walk(node) if n.get("class") == "COLUMN_REF"]
@@ -385,55 +311,13 @@ class Expressions:
 
     def series(self, name: str, arguments: list[Node], node: Node) -> tuple[str, Type]:
         """range() and generate_series() as an array."""
-        return registry.series(self, name, arguments, node)
+        return lists.series(self, name, arguments, node)
 
 
-def zipped(lists: list[E]) -> str:
-    """Several lists as one of structs `0`, `1`…, as long as the longest."""
-    size = "greatest(" + ", ".join(f"coalesce(size({e.text}), 0)" for e in lists) + ")"
-    fields = ", ".join(f"'{i}', try_element_at({e.text}, zi)" for i, e in enumerate(lists))
-    return (
-        f"transform(CASE WHEN {size} > 0 THEN sequence(1, {size}) ELSE CAST(array() AS ARRAY<INT>) END, zi -> "
-        f"named_struct({fields}))"
-    )
+def unforeseen(node: Node, error: Exception) -> str:
+    """A construct over which the translation itself fails, with what a person can do."""
+    name = node.get("function_name") or str(node.get("class", "")).lower().replace("_", " ")
+    return f"this form of {name} (the translation fails: {type(error).__name__}: {error}; please report it)"
 
-
-def lambda_params(node: Node) -> list[str]:
-    lhs = node["lhs"]
-    if lhs["class"] == "COLUMN_REF":
-        return [lhs["column_names"][0].lower()]
-    return [a["expression"]["column_names"][0].lower() for a in lhs["arguments"]]
-
-
-def _cast(node: Node, kind: Type) -> Node:
-    return {**_cast_template(str(kind)), "child": {**node, "alias": ""}}
-
-
-def _to_text(node: Node) -> Node:
-    return _cast(node, VARCHAR)
-
-
-def _cast_template(kind: str) -> Node:
-    from .gate import gate
-
-    if kind not in _CASTS:
-        _CASTS[kind] = gate().parse(f"SELECT CAST(1 AS {kind})")["node"]["select_list"][0]
-    return _CASTS[kind]
-
-
-_READ: dict[str, Callable[[str], Any]] = {
-    "STRING": str,
-    "INTEGER": int,
-    "BOOLEAN": lambda t: t.lower() == "true",
-    "NULL": lambda t: None,
-}
-_CASTS: dict[str, Node] = {}
-_EMPTY: Node = {
-    "type": "EMPTY",
-    "alias": "",
-    "sample": None,
-    "query_location": 18446744073709551615,
-    "query_location_length": 0,
-}
 
 __all__ = ["E", "Expressions", "JSON", "lambda_params", "parse", "string", "walk"]

@@ -6,16 +6,25 @@ from __future__ import annotations
 import copy
 import hashlib
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import duckdb
 
 from runtime.model import Column
 
 from . import types, uneven
-from .gate import Gate, GateError, Node, gate, line_of, one_line, quoted, template
+from .delta import schema
+from .functions.registry import UNFOLDABLE
+from .gate import Gate, gate, template
 from .model import FileRead, SqlProblems
+from .opened import Opened
 from .places import Place, state
+from .said import GateError, one_line
+from .tree import Node, line_of, quoted, walk
 from .types import UnknownType, spark_type
+from .watch import limited
 
 FORMATS = {
     "read_csv": "csv",
@@ -102,6 +111,11 @@ _KINDS = {
 _READERS = {"csv": "read_csv", "parquet": "read_parquet", "json": "read_json"}
 #: Options with which the number of columns is no guess.
 _SHAPE = {"delim", "sep", "columns", "names", "column_names", "null_padding", "auto_detect"}
+#: What has one value for the time of a check, and how it is written: the day in a file's name, say.
+DATES = {"strftime", "current_date", "current_timestamp", "today", "now", "get_current_timestamp"}
+_VARYING = {"WINDOW", "STAR", "PARAMETER", "DEFAULT", "POSITIONAL_REFERENCE", "LAMBDA"}
+#: Seconds in which the columns of files are found.
+SECONDS = 60.0
 _described: dict[tuple[Any, ...], FileRead] = {}
 
 
@@ -133,7 +147,7 @@ def replace(sql: str, nodes: list[Node], place: Place) -> tuple[str, dict[str, F
         found[f"__files.{read.view}"] = read
         start, end = item["query_location"], item["query_location"] + item["query_location_length"]
         stem = (
-            Path(item["table_name"]).name.split(".")[0]
+            Path(item["table_name"]).name.split(".")[0] or "file"
             if item["type"] == "BASE_TABLE"
             else item["function"]["function_name"]
         )
@@ -175,24 +189,21 @@ def describe(item: Node, place: Place, line: int) -> FileRead:
             ]
         )
     paths = tuple(place.absolute(p, line) for p in given)
-    key = (function, paths, repr(sorted(options.items())), state(paths))
+    key = (function, paths, repr(sorted(options.items())), place, state(place, paths))
     if key not in _described:
         columns = (
-            delta_columns(paths[0], line)
-            if kind == "delta"
-            else sniffed(g, function, paths, options, str(place.project), line)
+            delta_columns(place, paths[0], line) if kind == "delta" else sniffed(place, function, paths, options, line)
         )
         view = "f_" + hashlib.sha256(repr((key[:3], columns)).encode()).hexdigest()[:16]
         if len(_described) > 5000:
             _described.clear()
-        _described[key] = FileRead(
-            view, kind, paths, tuple(sorted(options.items())), columns, function, str(place.project)
-        )
+        told = tuple(sorted(options.items()))
+        _described[key] = FileRead(view, kind, paths, told, columns, function, place)
     return _described[key]
 
 
 def arguments(g: Gate, item: Node, function: str, line: int) -> tuple[list[str], dict[str, Any]]:
-    """The paths and the options of a file function."""
+    """The paths and the options of a file function: constants, which DuckDB computes without anything else."""
     given: list[str] = []
     options: dict[str, Any] = {}
     base = {
@@ -204,11 +215,17 @@ def arguments(g: Gate, item: Node, function: str, line: int) -> tuple[list[str],
         expression, name = argument["expression"], argument.get("name")
         if not name and expression["class"] == "COMPARISON" and expression["left"]["class"] == "COLUMN_REF":
             name, expression = expression["left"]["column_names"][0], expression["right"]
+        what = f"the option {name}" if name else "the path"
+        odd = next((o for part in walk(expression) if (o := varying(g, part))), None)
+        if odd:
+            told = f"{function}(): {what} must be a constant; found {odd}: write the value itself"
+            raise SqlProblems([(line, told)])
         try:
             value = g.value({**expression, "alias": ""}, base)
         except GateError as error:
+            said = error.message.splitlines()[0]
             raise SqlProblems(
-                [(line, f"{function}(): {name or 'the path'} must be constant ({error.message.splitlines()[0]})")]
+                [(line, f"{function}(): {what} must be a constant ({said}): write the value itself")]
             ) from None
         if name:
             options[name.lower()] = value
@@ -217,6 +234,20 @@ def arguments(g: Gate, item: Node, function: str, line: int) -> tuple[list[str],
     if not given:
         raise SqlProblems([(line, f"{function}() names no file")])
     return given, options
+
+
+def varying(g: Gate, part: Node) -> str | None:
+    """What makes a part of an expression no constant, as a person calls it; None if nothing does."""
+    kind = part.get("class")
+    if part.get("type") in ("SELECT_NODE", "SET_OPERATION_NODE", "TABLE_FUNCTION", "BASE_TABLE") or kind == "SUBQUERY":
+        return "a subquery"
+    if kind == "COLUMN_REF":
+        name = ".".join(part["column_names"])
+        return None if name.lower() in DATES else f"the column {name}"
+    if kind == "FUNCTION":
+        name = part["function_name"]
+        return None if name in g.foldable - UNFOLDABLE or name in DATES else f"{name}()"
+    return "a " + str(kind).replace("_", " ").lower() if kind in _VARYING else None
 
 
 def call(function: str, paths: tuple[str, ...], options: dict[str, Any]) -> str:
@@ -240,20 +271,27 @@ def literal(value: Any) -> str:
 
 
 def sniffed(
-    g: Gate, function: str, paths: tuple[str, ...], options: dict[str, Any], root: str, line: int
+    place: Place, function: str, paths: tuple[str, ...], options: dict[str, Any], line: int
 ) -> tuple[Column, ...]:
-    try:
-        rows = g.run(f"DESCRIBE SELECT * FROM {call(function, paths, options)}")
-        refused = (
-            ""
-            if set(options) & _SHAPE
-            else uneven.one_column(g, FORMATS[function], call(function, paths, options), paths, [r[0] for r in rows])
-        )
-    except GateError as error:
-        delimiter = str(options.get("delim") or options.get("sep") or "") if "sniffing" in error.message else ""
-        refused = one_line(error.message) + uneven.odd_line(paths, delimiter)
+    matches = place.matches(paths, line)
+    if not matches:
+        shown = ", ".join(f'"{p.removeprefix(f"{place.project}/")}"' for p in paths)
+        raise SqlProblems([(line, f"{function}(): No files found that match the pattern {shown}")])
+    with Opened(matches, place, line) as opened, opened.duckdb() as con:
+        source = call(function, opened.patterns(), options)
+        try:
+            rows = asked(con, f"DESCRIBE SELECT * FROM {source}")
+            names = [r[0] for r in rows]
+            ask = partial(asked, con)
+            refused = (
+                "" if set(options) & _SHAPE else uneven.one_column(ask, FORMATS[function], source, opened.paths, names)
+            )
+        except GateError as error:
+            delimiter = str(options.get("delim") or options.get("sep") or "") if "sniffing" in error.message else ""
+            refused = one_line(error.message) + uneven.odd_line(opened.paths, delimiter)
+        refused = opened.said(refused, str(place.project))
     if refused:
-        raise SqlProblems([(line, f"{function}(): {refused.replace(root.rstrip('/') + '/', '')}")]) from None
+        raise SqlProblems([(line, f"{function}(): {refused}")]) from None
     columns = []
     for name, text, *_ in rows:
         try:
@@ -271,11 +309,20 @@ def sniffed(
     return tuple(columns)
 
 
-def delta_columns(path: str, line: int) -> tuple[Column, ...]:
-    from .delta import schema
-
+def asked(con: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[Any, ...]]:
+    """DuckDB's answer about files; GateError if it refuses, or takes too long."""
     try:
-        return schema(Path(path))
+        with limited(con, SECONDS):
+            return con.execute(sql).fetchall()
+    except duckdb.InterruptException:
+        raise GateError(f"its columns are not found within {SECONDS:g} s; name them with columns = {{…}}") from None
+    except duckdb.Error as error:
+        raise GateError(str(error)) from None
+
+
+def delta_columns(place: Place, path: str, line: int) -> tuple[Column, ...]:
+    try:
+        return schema(place, Path(path), line)
     except (OSError, ValueError, KeyError) as error:
         raise SqlProblems([(line, f"delta_scan(): {path} is not a Delta table that can be read ({error})")]) from None
 

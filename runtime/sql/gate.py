@@ -1,7 +1,7 @@
 """DuckDB itself: the parser, the binder over empty tables and the evaluator of constants.
 
-One in-memory connection a process. It never sees data: only types, file headers (see files.py) and constants of the
-SQL.
+One in-memory connection a process. It never sees data: only types and constants of the SQL. It opens no file, loads no
+extension, and has a limit of memory and of time; files are described by connections of their own (see opened.py).
 """
 
 from __future__ import annotations
@@ -23,72 +23,32 @@ from runtime.model import Column
 
 from . import types
 from .bunches import FORM, Described, Renamed, described, is_renamed, plain_ctes, side_by_side, together
-from .bunches import Node as Node
 from .model import SqlProblems
+from .opened import NO_EXTENSIONS
+from .said import GateError
+from .tree import Node, first_offset, line_of, quoted, walk
 from .types import Type
+from .watch import limited
 
-NOWHERE = 18446744073709551615
 _PLACE = re.compile(r'("query_location(?:_length)?":)\s*\d+')
-#: Characters of one line of a message.
-LONGEST = 300
+_WORD = re.compile(rb"(?<![\w\"'.])[A-Za-z_]+(?![\w\"'(])")
 #: Statements that are described by one question: many are cheaper than one, and more than these are not.
 BUNCH = 10
+#: What a question may take: nothing here is about data.
+MEMORY, SECONDS = "512MB", 10.0
 lock = threading.RLock()
-
-
-class GateError(Exception):
-    """DuckDB's refusal: its message without the excerpt, and the line it names (None if it names none)."""
-
-    def __init__(self, text: str) -> None:
-        lines = re.findall(r"^LINE (\d+): ", text, re.M)
-        self.line = int(lines[-1]) if lines else None
-        self.message = brief(text)
-        super().__init__(self.message)
-
-
-def brief(text: str) -> str:
-    """DuckDB's message in a few lines: without the excerpt of the SQL, the reader's settings, the row's other values
-    and endless lists."""
-    file = re.search(r"^\s*file = (.+)$", text, re.M)
-    message = re.split(r"\n+LINE \d+: |\n\s*file = |\n\s*Candidate functions:", text)[0].strip()
-    message = re.sub(r"^(Binder|Parser|Catalog|Invalid Input|IO|Conversion|Not implemented) Error: ", "", message)
-    message = re.sub(r"\n(Original Line: |Column \S+ is being converted |This type was auto-detected ).*", "", message)
-    message = re.sub(r"\n\* (Use a COPY|Check whether the null|Disable the parser).*", "", message)
-    if file:
-        message = re.sub(r"^CSV Error on Line: (\d+)", lambda m: f"{file[1].strip()}, line {m[1]}:", message)
-    message = re.sub(
-        r"\nThe search space used was:.*",
-        "\nName its delim, quote, escape, skip, encoding or compression",
-        message,
-        flags=re.S,
-    )
-    message = re.sub(r"\s*It is possible that the encoding exists.*", "", message)
-    message = message.replace(
-        "Set the correct encoding, if available, to read this CSV File (e.g., encoding='UTF-16')",
-        "name its encoding, such as encoding = 'latin-1' or encoding = 'utf-16'",
-    )
-    return "\n".join(
-        part if len(part) <= LONGEST else f"{part[:LONGEST]}…" for part in message.splitlines() if part.strip()
-    )
-
-
-def one_line(message: str) -> str:
-    parts = [part.strip().removeprefix("* ") for part in message.splitlines() if part.strip()]
-    return "".join(part + ("" if part is parts[-1] else " " if part[-1] in ":.," else "; ") for part in parts)
 
 
 class Gate:
     def __init__(self) -> None:
-        self.con = duckdb.connect(
-            ":memory:",
-            config={"threads": 1, "autoinstall_known_extensions": "false", "autoload_known_extensions": "false"},
-        )
+        self.con = duckdb.connect(":memory:", config={"threads": 1, "memory_limit": MEMORY, **NO_EXTENSIONS})
         self.other = self.con.cursor()  # for the second of two questions at the same time
         for con in (self.con, self.other):  # nothing is computed here that an optimizer would make quicker
             con.execute(
                 "PRAGMA disable_optimizer; SET TimeZone = 'UTC'; SET python_enable_replacements = false; SET "
                 "max_expression_depth = 2000"
             )
+        self.con.execute("SET temp_directory = ''; SET enable_external_access = false; SET lock_configuration = true")
         self.con.execute("CREATE SCHEMA __files")
         self._tables: dict[str, tuple[Column, ...]] = {}
         self._schemas = {"main", "__files"}
@@ -118,13 +78,20 @@ class Gate:
         }
 
     @cached_property
+    def keywords(self) -> set[str]:
+        return {word for (word,) in self.run("SELECT keyword_name FROM duckdb_keywords()")}
+
+    @cached_property
     def foldable(self) -> set[str]:
         rows = self._functions.result()
         return {n for n, t, s in rows if t == "scalar"} - {n for n, t, s in rows if t == "scalar" and s != "CONSISTENT"}
 
     def run(self, sql: str, *args: object) -> list[tuple[Any, ...]]:
         try:
-            return self.con.execute(sql, list(args)).fetchall()
+            with limited(self.con, SECONDS):
+                return self.con.execute(sql, list(args)).fetchall()
+        except duckdb.InterruptException:
+            raise GateError(f"it takes more than {SECONDS:g} s to find out what this is") from None
         except duckdb.Error as error:
             raise GateError(str(error)) from None
 
@@ -157,7 +124,13 @@ class Gate:
         answer = _read(self._ahead.pop(sql, "") or self.run("SELECT json_serialize_sql(?::VARCHAR)", sql)[0][0])
         if answer["error"]:
             at = int(answer.get("position") or 0)
-            raise SqlProblems([(line_of(sql, at), _refusal(sql, str(answer["error_message"])))])
+            told = _refusal(sql, str(answer["error_message"]))
+            if "expression depth" in told:
+                raise RecursionError
+            word = self._reserved(sql, at) if "syntax error" in told else None
+            if word:
+                told += f': {word.upper()} is a reserved word; where it is a name, write "{word}"'
+            raise SqlProblems([(line_of(sql, at), told)])
         if len(answer["statements"]) != 1:
             found = len(answer["statements"])
             second = answer["statements"][1]["node"] if found > 1 else None
@@ -175,6 +148,17 @@ class Gate:
         if statement["node"].get("from_table", {}).get("type") == "SHOW_REF":
             raise SqlProblems([(1, _refusal(sql, "Only SELECT statements"))])
         return statement
+
+    def _reserved(self, sql: str, at: int) -> str | None:
+        """The word before or at a byte of a syntax error that would be a name in quotes there."""
+        raw = sql.encode()
+        before = [w for w in _WORD.finditer(raw) if w.start() <= at and w[0].decode().lower() in self.keywords]
+        for word in before[:-4:-1]:
+            quoted_text = raw[: word.start()] + b'"' + word[0] + b'"' + raw[word.end() :]
+            answer = _read(self.run("SELECT json_serialize_sql(?::VARCHAR)", quoted_text.decode())[0][0])
+            if not answer["error"] or int(answer.get("position") or 0) > at + 2 + len(word[0]):
+                return word[0].decode()
+        return None
 
     def text(self, node: Node) -> str:
         """DuckDB's own spelling of a query node."""
@@ -231,7 +215,8 @@ class Gate:
             out = []
             for question, *values in list(zip(questions, *args, strict=True))[start::2]:
                 try:
-                    out.append(con.execute(question, values).fetchall())
+                    with limited(con, SECONDS):
+                        out.append(con.execute(question, values).fetchall())
                 except duckdb.Error:
                     out.append([])
             return out
@@ -380,32 +365,3 @@ def template() -> Node:
     """A SELECT … FROM a, (SELECT 1) q as DuckDB serializes it: the stuff that probes are made of."""
     node: Node = gate().parse("SELECT q.* FROM a, (SELECT 1) q GROUP BY ALL")["node"]
     return node
-
-
-def quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def line_of(sql: str, offset: int | None) -> int:
-    """The line of a byte offset."""
-    if offset is None or offset >= NOWHERE:
-        return 1
-    return sql.encode()[:offset].count(b"\n") + 1
-
-
-def first_offset(node: Any) -> int | None:
-    """The smallest place in the text that a node or its parts name."""
-    found = [n["query_location"] for n in walk(node) if n.get("query_location", NOWHERE) < NOWHERE]
-    return min(found, default=None)
-
-
-def walk(node: Any) -> Any:
-    """Every dict below a node, itself first."""
-    left = [node]
-    while left:
-        item = left.pop()
-        if type(item) is dict:
-            yield item
-            left.extend([child for child in reversed(item.values()) if type(child) is dict or type(child) is list])
-        elif type(item) is list:
-            left.extend(reversed(item))

@@ -145,17 +145,16 @@ class Memory:
                 tuple((n, v) for n, v in options),
                 _columns(columns),
                 function,
-                str(place.project),
+                place,
             )
             for view, kind, paths, options, columns, function in found["files"]
         )
         try:
-            for file in files:
-                for path in file.paths:
-                    place.absolute(path, 1)
+            for path in (path for file in files for path in file.paths):
+                place.absolute(path, 1)
+            if _states(files, place) != found["states"]:
+                return None
         except SqlProblems:
-            return None
-        if _states(files) != found["states"]:
             return None
         columns = found["columns"]
         return Translated(
@@ -188,7 +187,7 @@ class Memory:
                     "sql": made.spark_sql,
                     "columns": None if made.columns is None else _told(made.columns),
                     "files": files,
-                    "states": _states(made.files),
+                    "states": _states(made.files, place),
                     "tables": made.tables,
                     "volatile": made.volatile,
                     "ordered": made.ordered,
@@ -225,7 +224,7 @@ def _translation_key(sql: str, dialect: str, tables: Mapping[str, tuple[Column, 
         sql,
         [[name, _told(columns)] for name, columns in tables.items()],
         str(place.project),
-        [str(p) for p in place.allowed],
+        [str(p) for p in (*place.allowed, "", *place.hidden)],
     )
 
 
@@ -237,5 +236,5 @@ def _columns(told: list[list[str]]) -> tuple[Column, ...]:
     return tuple(Column(*column) for column in told)
 
 
-def _states(files: tuple[FileRead, ...]) -> list[list[list[Any]]]:
-    return [[list(item) for item in state(file.paths)] for file in files]
+def _states(files: tuple[FileRead, ...], place: Place) -> list[list[list[Any]]]:
+    return [[list(item) for item in state(place, file.paths)] for file in files]

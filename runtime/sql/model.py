@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runtime.errors import OndatraError
 from runtime.model import Column
+
+if TYPE_CHECKING:
+    from .places import Place
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class FileRead:
     options: tuple[tuple[str, Any], ...]
     columns: tuple[Column, ...]
     function: str = ""
-    root: str = field(default="", compare=False)  # the project folder, for paths as the SQL spelt them
+    place: Place | None = field(default=None, compare=False)  # where it may read, looked at again when it does
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .gate import Node
+from .gate import gate
 from .model import Refused
 from .scope import Scope, Source, column, parts, where
+from .stars import expand
 from .texts import string
+from .tree import Node, walk
 from .types import VARCHAR, name_quoted
 
 if TYPE_CHECKING:
@@ -34,8 +36,6 @@ def pivoted(sources: Sources, node: Node, inner: Scope, text: str, key: Node, en
     described = inner.gate.describe(inner.gate.text({**inner.select([_star()]), "from_table": node}))
     groups = list(node.get("groups") or [])
     if not groups:
-        from .gate import walk
-
         used = {
             n["column_names"][-1].lower() for n in walk([key, node["aggregates"]]) if n.get("class") == "COLUMN_REF"
         }
@@ -62,8 +62,6 @@ def pivoted(sources: Sources, node: Node, inner: Scope, text: str, key: Node, en
 
 
 def unpivot(sources: Sources, node: Node, inner: Scope, text: str) -> Item:
-    from .stars import expand
-
     if len(node["unpivot_names"]) != 1 or len(node["pivots"]) != 1:
         raise Refused("UNPIVOT of several columns at once", where(node))
     turned: list[Node] = []
@@ -101,15 +99,11 @@ def unpivot(sources: Sources, node: Node, inner: Scope, text: str) -> Item:
 
 
 def _star() -> Node:
-    from .gate import gate
-
     star: Node = gate().parse("SELECT * FROM a")["node"]["select_list"][0]
     return star
 
 
 def _equal() -> Node:
-    from .gate import gate
-
     equal: Node = gate().parse("SELECT 1 = 1")["node"]["select_list"][0]
     return equal
 

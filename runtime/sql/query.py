@@ -5,37 +5,22 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+from .clauses import Select, assembled, direction, ordering, sortable
 from .expr import E, Expressions
-from .gate import Gate, GateError, Node, walk
+from .gate import Gate
 from .model import Refused
+from .said import GateError
 from .scope import Columns, Scope, parts, same, where
 from .source import Sources, deduplicated
 from .stars import expand
+from .tree import Node, walk
 from .types import Type, name_quoted
+from .unnest import unnested
 
 Lookup = Callable[[list[str]], tuple[str, Columns]]
 SETS = {"UNION": "UNION", "UNION_BY_NAME": "UNION", "EXCEPT": "EXCEPT", "INTERSECT": "INTERSECT"}
-
-
-@dataclass
-class Select:
-    """One SELECT while it is written."""
-
-    names: list[str]
-    texts: list[str]
-    types: list[Type]
-    source: str = ""
-    where: str = ""
-    group: str = ""
-    having: str = ""
-    qualify: str = ""
-    distinct: bool = False
-    distinct_on: list[str] = field(default_factory=list)
-    order: list[tuple[int | str, str]] = field(default_factory=list)  # ordinal or text, direction
-    limit: str = ""
 
 
 class Queries:
@@ -44,6 +29,7 @@ class Queries:
         self.tables = tables
         self.sources = Sources(self)
         self.known: dict[int, Columns] = {}  # nodes that DuckDB has described already
+        self.lateral: set[int] = set()  # the queries of LATERAL subqueries, by id()
         self._count = 0
 
     def number(self) -> int:
@@ -135,7 +121,7 @@ class Queries:
         scope.prime(nodes, scope.grouped)
         writer = self.expressions(scope)
         out = Select([n for n, _ in described], [], [t for _, t in described], source)
-        out.source = writer.unnest_all(projections, out.source, node)
+        out.source = unnested(writer, projections, out.source, lateral=id(node) in self.lateral)
         for item, (_, kind) in zip(projections, described, strict=True):
             out.texts.append(writer.cast(writer.projection(item), kind, item).text)
         if clauses["where_clause"]:
@@ -310,60 +296,6 @@ class Queries:
             for n, (_, t), (label, w) in zip(names, found, wanted, strict=True)
         ]
         return f"(SELECT {', '.join(texts)} FROM ({text}) AS __x({', '.join(names)}))"
-
-
-def assembled(s: Select) -> str:
-    """The text of one SELECT; ORDER BY keys that are not projected, QUALIFY and DISTINCT ON need a query around it."""
-    source = (
-        (f" FROM {s.source}" if s.source else "")
-        + (f" WHERE {s.where}" if s.where else "")
-        + (f" GROUP BY {s.group}" if s.group else "")
-        + (f" HAVING {s.having}" if s.having else "")
-    )
-    names = [name_quoted(n) for n in s.names]
-    hidden = [(t, w) for t, w in s.order if isinstance(t, str)]
-    if not (s.qualify or s.distinct_on or hidden):
-        word = "SELECT DISTINCT" if s.distinct else "SELECT"
-        items = ", ".join(f"{t} AS {n}" for t, n in zip(s.texts, names, strict=True))
-        return f"{word} {items}{source}{ordering(s)}{s.limit}"
-    if s.distinct:
-        raise Refused("DISTINCT with QUALIFY or with ORDER BY a column that is not selected", None, hint=False)
-    inner = [f"c{i}" for i in range(len(names))]
-    hidden_items = [f"{t} AS {n}" for t, n in zip(s.texts, inner, strict=True)]
-    keys, condition = [], ""
-    for i, (text, way) in enumerate(s.order):
-        if isinstance(text, str):
-            hidden_items.append(f"{text} AS __o{i}")
-        keys.append(f"__o{i} {way}" if isinstance(text, str) else f"{inner[text - 1]} {way}")
-    if s.qualify:
-        hidden_items.append(f"{s.qualify} AS __keep")
-        condition = " WHERE __keep"
-    if s.distinct_on:
-        if s.qualify or s.group:
-            raise Refused("DISTINCT ON with QUALIFY or GROUP BY", None, hint=False)
-        by = ", ".join(f"{s.texts[t - 1] if isinstance(t, int) else t} {w}" for t, w in s.order) or ", ".join(
-            s.distinct_on
-        )
-        hidden_items.append(f"row_number() OVER (PARTITION BY {', '.join(s.distinct_on)} ORDER BY {by}) = 1 AS __keep")
-        condition = " WHERE __keep"
-    order = " ORDER BY " + ", ".join(keys) if keys else ""
-    picked = ", ".join(f"{c} AS {n}" for c, n in zip(inner, names, strict=True))
-    return f"SELECT {picked} FROM (SELECT {', '.join(hidden_items)}{source}) AS __i{condition}{order}{s.limit}"
-
-
-def ordering(s: Select) -> str:
-    return " ORDER BY " + ", ".join(f"{t} {w}" for t, w in s.order) if s.order else ""
-
-
-def direction(order: Node) -> str:
-    """DuckDB's defaults: ascending, NULLs last either way."""
-    down = order["type"] == "DESCENDING"
-    return f"{'DESC' if down else 'ASC'} NULLS {'FIRST' if order['null_order'] == 'NULLS FIRST' else 'LAST'}"
-
-
-def sortable(kind: Type, node: Node) -> None:
-    if kind.letter in "?mv":
-        raise Refused(f"ORDER BY a value of type {kind}", where(node))
 
 
 def position(node: Node) -> int | None:

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import types
-from .gate import Gate, GateError, Node, placeless, template, walk
+from .gate import Gate, placeless, template
 from .model import Refused
+from .said import GateError
+from .tree import Node, walk
 from .types import Type, name_quoted
 
 Columns = list[tuple[str, Type]]

@@ -5,13 +5,16 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from . import types
 from .expr import Expressions, string
-from .gate import GateError, Node, template
+from .gate import template
 from .model import Refused
+from .pivot import pivot
+from .said import GateError
 from .scope import Columns, Scope, Source, column, where
+from .tree import Node, walk
 from .types import INTEGER, Type, name_quoted, spark_type
 
 if TYPE_CHECKING:
@@ -96,6 +99,8 @@ class Sources:
         parent: Scope | None = None
         if scope.from_ast is not None or scope.parent is not None:
             lateral, parent = self.lateral(inner, scope)
+            if lateral:
+                self.queries.lateral.add(id(inner))
         text, columns = self.queries.write(inner, parent, scope)
         columns = deduplicated(columns)
         default = "unnamed_subquery"
@@ -255,7 +260,7 @@ class Sources:
             series, kind = writer.series(name, arguments, node)
         correlated = (
             "LATERAL "
-            if scope.from_ast is not None and any(n.get("class") == "COLUMN_REF" for a in arguments for n in _walk(a))
+            if scope.from_ast is not None and any(n.get("class") == "COLUMN_REF" for a in arguments for n in walk(a))
             else ""
         )
         alias = node.get("alias") or name
@@ -264,8 +269,6 @@ class Sources:
         return Item(text, [Source(alias, [(label, kind)])])
 
     def pivot(self, node: Node, scope: Scope) -> Item:
-        from .pivot import pivot
-
         return pivot(self, node, scope)
 
     def expressions(self, scope: Scope) -> Expressions:
@@ -273,12 +276,6 @@ class Sources:
 
 
 _NEAREST = ("COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO", "COMPARE_LESSTHAN", "COMPARE_LESSTHANOREQUALTO")
-
-
-def _walk(node: Any) -> Any:
-    from .gate import walk
-
-    return walk(node)
 
 
 def _inner(node: Node) -> Node:
@@ -294,7 +291,7 @@ def _inner(node: Node) -> Node:
 
 
 def _only_of(node: Node, source: Source, scope: Scope) -> bool:
-    found = [scope.resolve(n["column_names"]) for n in _walk(node) if n.get("class") == "COLUMN_REF"]
+    found = [scope.resolve(n["column_names"]) for n in walk(node) if n.get("class") == "COLUMN_REF"]
     return bool(found) and all(f is not None and f[0].startswith(name_quoted(source.alias) + ".") for f in found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -15,39 +16,9 @@ from sqlglot.tokens import TokenType
 from runtime.model import Column
 
 from .model import SqlProblems, TableRef, Translated
+from .spark_text import PATHS, TABLE_FUNCTIONS, clear, forbid
 
-FORBIDDEN = {"reflect", "java_method", "try_reflect"}
-PATHS = {
-    "parquet",
-    "csv",
-    "json",
-    "orc",
-    "text",
-    "delta",
-    "avro",
-    "binaryfile",
-    "jdbc",
-    "xml",
-    "iceberg",
-    "image",
-    "libsvm",
-    "hudi",
-    "kafka",
-}
-TABLE_FUNCTIONS = {
-    "range",
-    "explode",
-    "explode_outer",
-    "posexplode",
-    "posexplode_outer",
-    "inline",
-    "inline_outer",
-    "stack",
-    "json_tuple",
-    "sequence",
-    "variant_explode",
-    "variant_explode_outer",
-}
+logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it prints what it does not know, which is told as a problem
 VOLATILE = re.compile(
     r"\b(now|current_date|current_timestamp|curdate|localtimestamp|rand|randn|random|uuid|uniform|randstr|shuffle|monotonically_increasing_id|"
     r"unix_timestamp|current_time)\b",
@@ -57,6 +28,7 @@ VOLATILE = re.compile(
 
 @lru_cache(1024)
 def _parsed(sql: str) -> Any:
+    clear(sql)
     try:
         statements = [s for s in sqlglot.parse(sql, read="spark") if s is not None]
     except SqlglotError as error:
@@ -159,43 +131,6 @@ def translate(sql: str, tables: Mapping[str, tuple[Column, ...]]) -> Translated:
         bool(VOLATILE.search(sql)),
         tree.args.get("order") is not None,
     )
-
-
-def forbid(sql: str) -> None:
-    """Functions that run code, and TRANSFORM … USING, which runs programs."""
-    if "${" in sql:
-        raise SqlProblems(
-            [
-                (
-                    sql[: sql.index("${")].count("\n") + 1,
-                    "${…} would put a setting or a variable of the environment into the SQL and is not allowed",
-                )
-            ]
-        )
-    tokens = sqlglot.tokenize(sql, read="spark")
-    for at, token in enumerate(tokens):
-        word, following = token.text.lower(), tokens[at + 1].text if at + 1 < len(tokens) else ""
-        if (
-            token.token_type != TokenType.STRING
-            and (word in FORBIDDEN or word.split(".")[-1] in FORBIDDEN)
-            and following == "("
-        ):
-            raise SqlProblems([(token.line, f"{word}() runs code outside SQL and is not allowed")])
-        if (
-            word == "using"
-            and following.startswith(("'", '"'))
-            or word == "using"
-            and at + 1 < len(tokens)
-            and tokens[at + 1].token_type == TokenType.STRING
-        ):
-            raise SqlProblems([(token.line, "TRANSFORM … USING runs a program and is not allowed")])
-        if (
-            word in ("map", "reduce")
-            and following != "("
-            and at
-            and tokens[at - 1].text.lower() in ("select", "from", ")")
-        ):
-            raise SqlProblems([(token.line, f"{word.upper()} … USING is not allowed")])
 
 
 _JSON = {"json_object", "json_group_array"}

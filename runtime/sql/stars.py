@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 
-from .gate import GateError, Node, walk
 from .model import Refused
+from .said import GateError
 from .scope import Scope, column, where
+from .tree import Node, walk
 from .types import Type
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from . import files, windows
 from .functions import registry
-from .spark_dialect import FORBIDDEN
+from .spark_text import FORBIDDEN
 from .types import parse, spark_type
 
 HEADS = {
@@ -83,7 +83,11 @@ STOPS = (
 
 
 def page() -> str:
-    out = [
+    return "\n".join([*_head(), *_functions(), *_refused(), *_types(), *_files(), *_spark()])
+
+
+def _head() -> list[str]:
+    return [
         "# DuckDB's SQL on Spark",
         "",
         "This page is generated from the tables of `runtime/sql` by `python -m runtime.sql.supported > "
@@ -99,20 +103,27 @@ def page() -> str:
         "",
         *(f"- {c}" for c in CONSTRUCTS),
         "",
-        "## Functions and operators",
+    ]
+
+
+def _functions() -> list[str]:
+    out = ["## Functions and operators", ""]
+    for family, head in HEADS.items():
+        names = ", ".join(f"`{n}`" for n in registry.family(family) if n not in ("list_count_all",))
+        out += [f"{head}: {names}", ""]
+    windowed = ", ".join(f"`{n}`" for n in sorted(windows.RANKS | windows.VALUES))
+    volatile = ", ".join(f"`{n}`" for n in sorted(registry.VOLATILE))
+    return [
+        *out,
+        f"Windows: {windowed} and the aggregates, over ROWS and RANGE frames without EXCLUDE",
+        "",
+        f"Functions whose answer changes from run to run make the model run every time: {volatile}",
         "",
     ]
-    for family, head in HEADS.items():
-        names = ", ".join(f"`{n}`" for n in registry.FAMILIES[family] if n not in ("list_count_all",))
-        out += [f"{head}: {names}", ""]
-    out += [
-        "Windows: "
-        + ", ".join(f"`{n}`" for n in sorted(windows.RANKS | windows.VALUES))
-        + " and the aggregates, over ROWS and RANGE frames without EXCLUDE",
-        "",
-        "Functions whose answer changes from run to run make the model run every time: "
-        + ", ".join(f"`{n}`" for n in sorted(registry.VOLATILE)),
-        "",
+
+
+def _refused() -> list[str]:
+    return [
         "## Refused",
         "",
         *(f"- {r}" for r in REFUSED),
@@ -121,35 +132,44 @@ def page() -> str:
         "",
         *(f"- {s}" for s in STOPS),
         "",
-        "## Types",
-        "",
-        "| DuckDB | Spark |",
-        "|---|---|",
-        *(f"| {t} | {spark_type(parse(t))} |" for t in TYPES),
-        "",
+    ]
+
+
+def _types() -> list[str]:
+    rows = [f"| {t} | {spark_type(parse(t))} |" for t in TYPES]
+    return ["## Types", "", "| DuckDB | Spark |", "|---|---|", *rows, ""]
+
+
+def _files() -> list[str]:
+    rows = [
+        f"| `{name}` | {', '.join(sorted(files.OPTIONS[kind])) or 'none'} |" for name, kind in files.FORMATS.items()
+    ]
+    return [
         "## Files",
         "",
-        "Paths are relative to the project folder; nothing outside it and the allowed paths is read. Globs and lists "
-        "of paths work; `FROM 'file'` "
-        "takes .csv, .tsv, .parquet, .json, .jsonl and .ndjson. DuckDB itself finds the columns at check time and "
-        "reads CSV and JSON when the model runs.",
+        "Paths are relative to the project folder; nothing outside it and the allowed paths is read, and nothing of "
+        "the install wherever it lies. Paths and options are constants. Globs and lists "
+        "of paths work (`*`, `?`, `[…]`, `**` through folders; no hidden files, no links to folders by `**`); `FROM "
+        "'file'` takes .csv, .tsv, .parquet, .json, .jsonl and .ndjson. DuckDB itself finds the columns at check time "
+        "and reads CSV and JSON when the model runs. What is promised of files: docs/security.md.",
         "",
         "| function | options |",
         "|---|---|",
-    ]
-    for function, kind in files.FORMATS.items():
-        out.append(f"| `{function}` | {', '.join(sorted(files.OPTIONS[kind])) or 'none'} |")
-    out += [
+        *rows,
         "",
+    ]
+
+
+def _spark() -> list[str]:
+    return [
         "## Spark SQL",
         "",
         "With `-- @dialect: spark` the text goes to Spark as it is; `schema.name` means the model of that name. "
         "`json_object(key, value, …)` and "
         f"`json_group_array(value)` are added. Refused: {', '.join(f'`{f}`' for f in sorted(FORBIDDEN))}, TRANSFORM … "
-        f"USING, and files by path.",
+        "USING, IDENTIFIER(…), files by path, and what is no built-in function of Spark.",
         "",
     ]
-    return "\n".join(out)
 
 
 if __name__ == "__main__":

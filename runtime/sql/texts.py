@@ -24,7 +24,7 @@ def string(text: str) -> str:
 
 def fill(template: str, *texts: str) -> str:
     """A template with {0}, {1}… replaced."""
-    return re.sub(r"\{(\d+)\}", lambda m: texts[int(m[1])], template)
+    return re.sub(r"\{(\d)\}", lambda m: texts[int(m[1])], template)  # one digit: \x{10597} is a letter
 
 
 def literal(value: Any, kind: Type) -> str:

@@ -9,16 +9,18 @@ from typing import Any
 
 from runtime.model import Column
 
-from . import files
+from . import bounds, files, keys
+from .expr import VOLATILE_NAMES
 from .functions import registry
-from .gate import GateError, Node, first_offset, gate, line_of, lock
+from .gate import gate, lock
 from .model import FileRead, Refused, SqlProblems, TableRef, Translated
 from .places import Place
 from .query import Queries
+from .said import GateError
 from .scope import LEAVES, Columns
+from .tree import Node, first_offset, line_of
 from .types import UnknownType, name_quoted, parse, spark_type
 
-registry.load()
 _HINT = "; rewrite it, or write the model in Spark SQL with `-- @dialect: spark`"
 #: So few statements are described as well one by one.
 FEW = 4
@@ -48,7 +50,7 @@ def describe_ahead(models: Sequence[tuple[str, Mapping[str, tuple[Column, ...]]]
     texts = []
     with lock:
         for sql, mine in models:
-            with suppress(SqlProblems, GateError):  # said when it is translated
+            with suppress(Exception):  # said when it is translated
                 check_functions(sql, gate().nodes(sql))
                 text, reads = files.replace(sql, gate().nodes(sql), place)
                 gate().ensure({**mine, **{name: read.columns for name, read in reads.items()}})
@@ -101,10 +103,6 @@ def _translate(sql: str, mine: Mapping[str, tuple[Column, ...]], reads: Mapping[
         raise SqlProblems([(1, f"a column of type {error} is not supported (cast it)")]) from None
     except GateError as error:
         raise SqlProblems([(error.line or 1, error.message)]) from None
-    except RecursionError:
-        raise SqlProblems(
-            [(1, "an expression nested so deeply is not supported; split it over several models")]
-        ) from None
     doubled = [n for i, (n, _) in enumerate(described) if n.lower() in {m.lower() for m, _ in described[:i]}]
     if doubled:
         raise SqlProblems([(1, f"two columns are named {doubled[0]}; give one of them another name with AS")])
@@ -120,8 +118,6 @@ def _translate(sql: str, mine: Mapping[str, tuple[Column, ...]], reads: Mapping[
 
 
 def volatile(nodes: list[Node]) -> bool:
-    from .expr import VOLATILE_NAMES
-
     return any(
         n.get("function_name") in registry.VOLATILE
         or n.get("class") == "COLUMN_REF"
@@ -158,7 +154,8 @@ def tables_of(node: Any, ctes: frozenset[str]) -> Iterator[Node]:
 
 
 def check_functions(sql: str, nodes: list[Node]) -> None:
-    """Table functions that could read what they should not are refused before DuckDB sees the text."""
+    """Table functions that could read what they should not, and what nobody here knows, are refused before DuckDB binds
+    the text."""
     known = {*files.FORMATS, "range", "generate_series", "unnest"}
     bad = [n for n in nodes if n.get("type") == "TABLE_FUNCTION" and n["function"]["function_name"] not in known]
     if bad:
@@ -171,3 +168,7 @@ def check_functions(sql: str, nodes: list[Node]) -> None:
                 for n in bad
             ]
         )
+    for node in nodes:
+        if node.keys() - keys.KEYS and (told := keys.unknown(node)):
+            raise SqlProblems([(line_of(sql, first_offset(node)), f"{told} is not supported{_HINT}")])
+    bounds.check_sizes(sql, nodes)

@@ -4,11 +4,14 @@ one value."""
 from __future__ import annotations
 
 import csv
-import glob
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
-from .gate import Gate, GateError
+from .said import GateError
 
+#: Asks DuckDB.
+Ask = Callable[[str], list[tuple[Any, ...]]]
 #: Fields of a line are told apart by one of these, as DuckDB guesses.
 DELIMITERS = ",;|\t"
 UNKNOWN = ", so that its columns are not known: name them with columns = {'id': 'BIGINT'}"
@@ -16,18 +19,18 @@ UNKNOWN = ", so that its columns are not known: name them with columns = {'id': 
 LOOK = 4_000_000
 
 
-def one_column(g: Gate, kind: str, source: str, paths: tuple[str, ...], names: list[str]) -> str:
+def one_column(ask: Ask, kind: str, source: str, paths: Sequence[Path], names: list[str]) -> str:
     """What is wrong with files read as one column; empty if nothing is. `source` is the file function as DuckDB
     text."""
     if kind not in ("csv", "json") or len(names) != 1:
         return ""
-    found = _files(paths)
+    found = list(paths)
     if found and not any(f.stat().st_size for f in found):
         return f"{found[0]} is empty{UNKNOWN}" + (", or write a header" if kind == "csv" else "")
     if names[0].startswith("\ufffe"):
         return f"{found[0]} is UTF-16 with the high byte first, which is not supported: save it as UTF-8"
     try:
-        first = g.run(f"SELECT * FROM {source} LIMIT 1") if names[0] in ("column0", "json") else []
+        first = ask(f"SELECT * FROM {source} LIMIT 1") if names[0] in ("column0", "json") else []
     except GateError:  # whoever reads the rows is told
         return ""
     if kind == "json":
@@ -45,9 +48,9 @@ def one_column(g: Gate, kind: str, source: str, paths: tuple[str, ...], names: l
     )
 
 
-def odd_line(paths: tuple[str, ...], delimiter: str) -> str:
+def odd_line(paths: Sequence[Path], delimiter: str) -> str:
     """`: FILE, line 7, has 3, the first line 2`, where that can be seen."""
-    for path in _files(paths) if delimiter else ():
+    for path in paths if delimiter else ():
         try:
             with path.open(encoding="utf-8-sig", newline="") as file:
                 lines = csv.reader(file.read(LOOK).splitlines(keepends=True)[:-1] or [""], delimiter=delimiter)
@@ -58,10 +61,6 @@ def odd_line(paths: tuple[str, ...], delimiter: str) -> str:
         except (OSError, ValueError, csv.Error, TypeError):  # compressed, or of another encoding
             continue
     return ""
-
-
-def _files(paths: tuple[str, ...]) -> list[Path]:
-    return [p for path in paths for match in sorted(glob.glob(path, recursive=True)) if (p := Path(match)).is_file()]
 
 
 __all__ = ["odd_line", "one_column"]

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from . import texts
 from .casts import E
-from .gate import Node
+from .clauses import direction, sortable
+from .functions import registry
 from .model import Refused
 from .scope import where
+from .tree import Node
 
 if TYPE_CHECKING:
     from .expr import Expressions
@@ -35,8 +37,6 @@ def write(w: Expressions, node: Node) -> E:
         return E(text if kind.name == "DOUBLE" else f"CAST({text} AS BIGINT)", kind)
     if name in VALUES:
         return E(value(w, node, name, arguments, over), kind)
-    from .functions import registry
-
     return registry.aggregate(w, name, arguments, node, over=" " + over)
 
 
@@ -57,8 +57,6 @@ def value(w: Expressions, node: Node, name: str, arguments: list[Node], over: st
 
 
 def specification(w: Expressions, node: Node, name: str) -> str:
-    from .query import direction, sortable
-
     out = []
     if node["partitions"]:
         out.append("PARTITION BY " + ", ".join(w.write(p).text for p in node["partitions"]))

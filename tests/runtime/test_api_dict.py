@@ -76,6 +76,13 @@ def test_every_key_is_read_and_durations_become_seconds() -> None:
     )
 
 
+def test_the_object_is_the_one_named_else_the_first_argument_else_record() -> None:
+    plain, named = read({}).destination, read({"destination": {"object": "Person"}}).destination
+
+    assert [plain.of(()).object, plain.of(("customers", "eu")).object] == ["Record", "customers"]
+    assert named.of(("customers",)).object == "Person"
+
+
 @pytest.mark.parametrize(
     "given, expected",
     [

@@ -146,3 +146,11 @@ def test_any_number_of_columns_can_be_null(spark: Any) -> None:
         ", ".join(f"{'NULL' if i == gone else 1} AS c{i}" for i in range(200)) for gone in (0, 61, 62, 63, 124, 199)
     ]
     assert len(set(hashes(spark, *[f"SELECT {w}" for w in wide]))) == 6
+
+
+def test_hashes_of_private_parts_are_those_of_the_public_function(spark: Any) -> None:
+    values = [value for same in SAME.values() for value in same] + DIFFERENT
+    listed = ", ".join(f"{value} AS `c{i} 'ü\"\\\\`" for i, value in enumerate(values))
+    frame = spark.sql(f"SELECT {listed}")
+    public, private = (with_hashes(frame, frame.columns, chained=chained).tail(1)[0][-2:] for chained in (False, True))
+    assert public == private

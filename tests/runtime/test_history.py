@@ -10,7 +10,7 @@ from test_records import put, record
 
 from runtime.records import query
 from runtime.records.history import HistoryIndex
-from runtime.store.base import FolderStore
+from runtime.store.folder import FolderStore
 
 
 @pytest.fixture

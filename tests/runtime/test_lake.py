@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from runtime.lake import table as lake
+from runtime.lake import internals, note
+from runtime.lake.note import Note
 from runtime.lake.table import LakeTable, ddl, is_widening
 
 
@@ -46,18 +47,16 @@ def test_a_removed_table_can_be_made_again(spark: Any, tmp_path: Path) -> None:
 
 def test_a_note_is_kept_beside_the_table(spark: Any, tmp_path: Path) -> None:
     table = LakeTable(tmp_path.as_uri())
-    assert table.remembered(spark) == {}
-    table.remember(spark, {"version": 3})
-    assert table.remembered(spark) == {"version": 3}
-    (tmp_path / "_ondatra/source.json").write_text("{")
-    assert table.remembered(spark) == {}
+    assert note.read(spark, table) == Note()
+    note.write(spark, table, Note(version=3))
+    assert note.read(spark, table) == Note(version=3)
 
 
 def test_a_note_on_another_store_goes_through_the_engine(spark: Any, tmp_path: Path) -> None:
     path = f"{tmp_path}/a/note.json"
-    assert lake._read(spark, path) == ""
-    lake._write(spark, path, '{"ä": 1}')
-    assert lake._read(spark, path) == '{"ä": 1}'
+    assert internals.read_text(spark, path) == ""
+    internals.write_text(spark, path, '{"ä": 1}')
+    assert internals.read_text(spark, path) == '{"ä": 1}'
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import pytest
 from runtime.errors import ConfigError, StoreError
 from runtime.records import exports, query
 from runtime.records.query import FileRef, Filter
-from runtime.store.base import FolderStore
+from runtime.store.folder import FolderStore
 from runtime.tracking import files as tracking
 
 START = datetime(2026, 1, 15, 8, 9, 10, tzinfo=UTC)

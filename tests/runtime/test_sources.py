@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from runtime.errors import BuildError
@@ -234,3 +236,15 @@ def test_files_with_one_column_or_told_how_to_be_read_are_read(
     (tmp_path / "a.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
     folder = files.staged(read_of(f"FROM read_csv('a.csv'{options})", tmp_path))
     assert duckdb.sql(f"FROM '{folder}/*.parquet'").fetchall() == rows if rows else True
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("old", [False, True], ids=["micros", "int96"])
+def test_days_before_1582_are_read_as_they_stand(spark: Any, tmp_path: Path, old: bool) -> None:
+    days = [dt.date(1582, 10, 10), dt.date(1582, 10, 4), dt.date(1, 1, 1), dt.date(9999, 12, 31)]
+    moments = [dt.datetime(d.year, d.month, d.day, 1, 2, 3, 456789) for d in days]
+    table = pa.table({"d": pa.array(days, pa.date32()), "t": pa.array(moments, pa.timestamp("us"))})
+    pq.write_table(table, tmp_path / "a.parquet", use_deprecated_int96_timestamps=old)
+    frame = files.open_file(spark, read_of("FROM 'a.parquet'", tmp_path))
+    found = [tuple(r) for r in frame.selectExpr("CAST(d AS STRING)", "CAST(t AS STRING)").collect()]
+    assert found == [(str(d), str(t)) for d, t in zip(days, moments, strict=True)]

@@ -13,7 +13,9 @@ from test_records import put, record
 
 from runtime.errors import ConfigError, StoreError
 from runtime.records import exports, query
-from runtime.store.base import AlreadyThere, Credentials, FolderStore, open_store
+from runtime.store.base import AlreadyThere, Credentials
+from runtime.store.folder import FolderStore
+from runtime.store.opening import open_store
 from runtime.store.s3 import PART_SIZE, S3Store
 
 

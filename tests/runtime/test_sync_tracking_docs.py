@@ -9,7 +9,7 @@ import duckdb
 import pytest
 from test_tracking import Answer, batch, call, counter, info, row
 
-from runtime.store.base import FolderStore
+from runtime.store.folder import FolderStore
 from runtime.tracking import facts, files, requests
 
 DOCS = (Path(__file__).parents[2] / "docs" / "sync-tracking-files.md").read_text(encoding="utf-8")

@@ -25,7 +25,8 @@ from ondatra_web.models import (
     Sync,
     Workspace,
 )
-from runtime.store.base import Store, open_store
+from runtime.store.base import Store
+from runtime.store.opening import open_store
 from runtime.tracking.files import SCHEMA
 from runtime.tracking.files import _bounds as bounds_of
 from runtime.tracking.messages import pattern

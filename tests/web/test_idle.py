@@ -19,7 +19,7 @@ from ondatra_web.runs.walk import prepare
 from runtime.lake import spark
 from runtime.pipeline import fingerprint
 from runtime.pipeline import line as pipeline
-from runtime.store.base import open_store
+from runtime.store.opening import open_store
 from tests.web.filled import workspace
 
 pytestmark = pytest.mark.django_db

@@ -8,7 +8,7 @@ import pytest
 
 from ondatra_web.models import Chunk, Delivery, Run
 from ondatra_web.tracking import records
-from runtime.store.base import open_store
+from runtime.store.opening import open_store
 from tests.web.filled import a_run, a_sync, closing, put_calls, put_records, record, workspace
 
 pytestmark = pytest.mark.django_db

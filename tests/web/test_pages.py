@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from html import unescape
@@ -26,13 +27,13 @@ def sync() -> Sync:
 
 @pytest.fixture
 def look(client: Client, sync: Sync) -> Look:
-    """The text at an address, as the owner sees it."""
+    """The text at an address, as the owner sees it; without space that separates tags."""
     client.force_login(person("alice", sync.workspace))
 
     def get(address: str) -> str:
         answer = client.get(address)
         assert answer.status_code == 200, answer
-        return " ".join(unescape(answer.content.decode()).split())
+        return re.sub(r"(?<=>) | (?=<)", "", " ".join(unescape(answer.content.decode()).split()))
 
     return get
 
@@ -59,7 +60,7 @@ def test_home_names_a_failing_sync_with_its_reason_and_since_when(look: Look, sy
 
     text = look("/")
 
-    assert f"Failing since {first.created_at.day} {first.created_at:%b}" in text
+    assert re.search(rf"Failing since<time [^>]*>{first.created_at.day} {first.created_at:%b}</time>", text)
     assert "401: token expired" in text
     assert f'href="/runs/{last.pk}/">Open run {last.pk}' in text
 
@@ -244,6 +245,22 @@ def test_a_working_run_asks_again_and_shows_rate_and_time_left(look: Look, sync:
     assert "Working 50 %" in text
     assert "5.0 rows/s, 1 min 40 s left" in text
     assert "Cancel run" in text
+
+
+def test_the_title_of_a_run_says_its_state(look: Look, sync: Sync) -> None:
+    run = a_run(sync, "failed", **closing(not_tried=5))
+
+    assert f"<title>Failed · run {run.pk} of sync.aircraft · Ondatra</title>" in look(f"/runs/{run.pk}/")
+
+
+def test_a_moment_is_utc_and_says_so(look: Look, sync: Sync) -> None:
+    run = a_run(sync, **closing())
+    Run.objects.filter(pk=run.pk).update(started_at="2013-02-03T04:05:06Z")
+
+    assert (
+        '<time datetime="2013-02-03T04:05:06+00:00" data-as="moment" title="2013-02-03 04:05:06 UTC">'
+        "3 Feb 2013, 04:05</time>"
+    ) in look(f"/runs/{run.pk}/")
 
 
 def test_a_run_that_has_ended_asks_no_more(look: Look, sync: Sync) -> None:

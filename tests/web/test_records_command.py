@@ -21,7 +21,8 @@ from runtime.custody.masks import Masker
 from runtime.model import Column, Mask, Model
 from runtime.records import query
 from runtime.records.query import Filter
-from runtime.store.base import FolderStore, open_store
+from runtime.store.folder import FolderStore
+from runtime.store.opening import open_store
 from runtime.tracking import files
 
 pytestmark = pytest.mark.django_db

@@ -62,6 +62,12 @@ def look(client: Client, run: Run) -> Look:
     return get
 
 
+def _panel(client: Client, run: Run) -> str:
+    """What the window says of the run's first record."""
+    text = client.get(f"/runs/{run.pk}/records/?record=records_updated.0:0").content.decode()
+    return " ".join(unescape(text).split("<aside")[1].split())
+
+
 def _identifiers(text: str) -> list[str]:
     return [
         part.split("<")[0]
@@ -154,6 +160,34 @@ def test_a_record_shows_payload_change_request_and_history(look: Look, run: Run,
     assert panel.index(f"run {run.pk}<") != panel.index(f"run {earlier.pk}<")
 
 
+def test_every_digit_of_a_number_is_shown(client: Client, tmp_path: Path) -> None:
+    huge, wide = "12345678901234567890123456789012345678", "12345678901234567890123456789.123456789"
+    run = a_run(a_sync(workspace(), "sync.amounts"), **closing(1))
+    amounts = {**record("7", change_type="update_postimage")}
+    amounts["record_payload"] = f'{{"id":7,"huge":{huge},"wide":{wide}}}'
+    amounts["previous_payload"] = f'{{"id":7,"huge":{huge[:-1]}7,"wide":{wide}}}'
+    put_records(run, tmp_path, [amounts])
+    put_calls(run, tmp_path, [{"request_body": f'{{"huge":{huge}}}', "rows": ["0:update_postimage"]}])
+    client.force_login(person("alice", run.sync.workspace))
+
+    panel = _panel(client, run)
+
+    assert f"<del><code>{huge[:-1]}7</code></del> → <ins><code>{huge}</code></ins>" in panel
+    assert f"<code>{wide}</code>" in panel
+    assert f'"huge": {huge}' in panel
+
+
+def test_a_message_of_megabytes_is_cut_with_its_length_said(client: Client, tmp_path: Path) -> None:
+    run = a_run(a_sync(workspace(), "sync.loud"), "completed_with_rejects", **closing(1, rejected=1))
+    put_records(run, tmp_path, [record("7", "rejected", "x" * 3_000_000, "reject")])
+    client.force_login(person("alice", run.sync.workspace))
+
+    panel = _panel(client, run)
+
+    assert "(cut: the whole has 3,000,000 characters)" in panel
+    assert 64 * 1024 < len(panel) < 80_000
+
+
 @pytest.mark.parametrize("row", ["9999", "²", "٣", "9" * 100, "-1", ""])
 def test_an_address_without_a_record_says_so(look: Look, row: str) -> None:
     assert "There is no such record in this run" in look(f"?record=records_updated.0:{row}")
@@ -226,16 +260,16 @@ def test_a_download_is_named_after_sync_run_and_status(client: Client, look: Loo
     assert answer["Content-Disposition"] == f'attachment; filename="sync.aircraft.run{run.pk}.rejected.csv"'
 
 
+def test_a_download_of_the_first_rows_is_named_so(client: Client, look: Look, run: Run) -> None:
+    answer = client.get(f"/runs/{run.pk}/records/download/?format=csv&status=success&sample=1")
+
+    name = f"sync.aircraft.run{run.pk}.success.first-1000.csv"
+    assert answer["Content-Disposition"] == f'attachment; filename="{name}"'
+
+
 def test_an_unknown_format_is_refused(client: Client, look: Look, run: Run) -> None:
     assert client.get(f"/runs/{run.pk}/records/download/?format=xls").status_code == 400
 
 
 def test_the_duckdb_query_of_a_filter_is_shown(look: Look) -> None:
     assert "status IN ('rejected')" in look("?status=rejected")
-
-
-def test_the_search_over_every_sync_leads_to_the_newest_run(client: Client, look: Look, run: Run) -> None:
-    text = client.get("/find/?q=N201AA").content.decode()
-
-    assert f"/runs/{run.pk}/records/?q=N201AA" in text
-    assert "No kept record" in client.get("/find/?q=N999").content.decode()

@@ -18,7 +18,7 @@ from ondatra_web.tracking import buckets, records, stores
 from runtime.errors import StoreError
 from runtime.records import query
 from runtime.records.query import Filter
-from runtime.store.base import FolderStore
+from runtime.store.folder import FolderStore
 from tests.web.filled import a_run, a_sync, closing, person, put_calls, put_records, record, workspace
 from tests.web.test_store import fresh, wanted
 

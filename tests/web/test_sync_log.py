@@ -19,7 +19,7 @@ from ondatra_web.models import Destination, DestinationObject, Organization, Rec
 from ondatra_web.tracking import facts, sync_log
 from runtime.lake.spark import isolated
 from runtime.lake.table import LakeTable
-from runtime.store.base import open_store
+from runtime.store.opening import open_store
 from runtime.tracking import sync_log as table
 from tests.web.filled import a_run, a_sync, closing, put_records, record, workspace
 

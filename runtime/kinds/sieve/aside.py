@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from runtime.lake.spark import activate
+from runtime.lake.internals import activate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

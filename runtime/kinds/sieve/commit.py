@@ -7,15 +7,13 @@ deletion vectors for the files that hold old rows, a file of new rows, and one o
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from runtime.kinds.build import Job
+from runtime.kinds.build import Build
 from runtime.kinds.built import Feed
 from runtime.kinds.sieve.aside import aside
-from runtime.kinds.sieve.find import Found
-from runtime.kinds.sieve.opened import FILE, PLACE
-from runtime.lake.spark import activate
+from runtime.kinds.sieve.found import Found
+from runtime.lake import internals
 from runtime.lake.table import KEY, ROWID, quoted
 
 if TYPE_CHECKING:
@@ -25,47 +23,34 @@ if TYPE_CHECKING:
 CHANGE = "_change_type"
 #: Rows of one file, about; as many are written at a time as tasks can run.
 A_FILE = 25_000
-#: Statistics are read by nobody; Delta asks how long texts in them may be.
-TEXT = 32
 
 
-def write(job: Job, found: Found) -> None:
-    """Makes the commit; `job.version` is its version then, and `job.feed` what it tells the change feed."""
-    jvm: Any = job.spark._jvm
-    activate(job.spark)
-    transaction = found.opened.transaction
-    with aside(job.spark, lambda: _marked(job, found)) as marked:
-        rows, told = _rows(job, found, _highest(transaction.snapshot()))
-    actions = marked()
-    if found.inserted:
-        transaction.setTrackHighWaterMarks(jvm.PythonUtils.toSeq([ROWID]).toSet())
+def write(build: Build, found: Found) -> None:
+    """Makes the commit; `build.version` is its version then, and `build.feed` what it tells the change feed."""
+    internals.activate(build.spark)
+    opened = found.opened
+    with aside(build.spark, lambda: opened.without(found.removed)) as removed:
+        rows, told = _rows(build, found, opened.highest(ROWID))
+    gone = removed()
     counts = {
         "update_preimage": found.updated,
         "update_postimage": found.updated,
         "insert": found.inserted,
         "delete": found.counts.deleted,
     }
-    with job.told():
-        actions = actions.appendedAll(transaction.writeFiles(_laid(job, rows.unionByName(told), found)._jdf))
-        transaction.commit(
-            actions, getattr(jvm.org.apache.spark.sql.delta, "DeltaOperations$Update")(jvm.scala.Option.empty())
-        )
-    job.version = job.table.version(job.spark)
-    job.feed = Feed(told, {kind: n for kind, n in counts.items() if n})
+    with build.writer.told():
+        added = opened.written(_laid(build, rows.unionByName(told), found), ROWID if found.inserted else None)
+        build.writer.is_committing = True
+        opened.commit(gone, added)
+    build.writer.look()
+    build.feed = Feed(told, {kind: n for kind, n in counts.items() if n})
 
 
-def _highest(snapshot: Any) -> int:
-    """The highest row id that was given so far."""
-    fields = json.loads(snapshot.metadata().schemaString())["fields"]
-    told = next(f["metadata"] for f in fields if f["name"] == ROWID)
-    return int(told.get("delta.identity.highWaterMark", int(told["delta.identity.start"]) - 1))
-
-
-def _rows(job: Job, found: Found, highest: int) -> tuple[DataFrame, DataFrame]:
+def _rows(build: Build, found: Found, highest: int) -> tuple[DataFrame, DataFrame]:
     """The table's new rows, and the feed's: old images, new ones, inserted and deleted rows."""
     from pyspark.sql import functions as F
 
-    columns = [*map(quoted, job.columns), ROWID]
+    columns = [*map(quoted, build.source.columns), ROWID]
     known = found.old.select(F.col(KEY).alias("__key"), F.col(ROWID))
     new = found.new.join(F.broadcast(known), F.col(KEY) == F.col("__key"), "left").drop("__key")
     changed = new.filter(F.col(ROWID).isNotNull()).select(*columns, F.lit("update_postimage").alias(CHANGE))
@@ -75,39 +60,13 @@ def _rows(job: Job, found: Found, highest: int) -> tuple[DataFrame, DataFrame]:
         .coalesce(1)
         .withColumn(ROWID, F.monotonically_increasing_id() + F.lit(highest + 1))
     )
-    kept = job.keep(changed.unionByName(fresh.select(*columns, F.lit("insert").alias(CHANGE))))
+    kept = build.keep(changed.unionByName(fresh.select(*columns, F.lit("insert").alias(CHANGE))))
     told = kept.unionByName(found.old.select(*columns, F.lit("update_preimage").alias(CHANGE)))
     if found.gone is not None:
         told = told.unionByName(found.gone.select(*columns, F.lit("delete").alias(CHANGE)))
     return kept.withColumn(CHANGE, F.lit(None).cast("string")), told
 
 
-def _laid(job: Job, rows: DataFrame, found: Found) -> DataFrame:
+def _laid(build: Build, rows: DataFrame, found: Found) -> DataFrame:
     files = (found.counts.changed + found.counts.deleted) // A_FILE
-    return rows.coalesce(max(1, min(files, job.spark.sparkContext.defaultParallelism)))
-
-
-def _marked(job: Job, found: Found) -> Any:
-    """Delta's actions that take the old rows out of their files."""
-    from pyspark.sql import functions as F
-
-    jvm: Any = job.spark._jvm
-    commands, option = jvm.org.apache.spark.sql.delta.commands, jvm.scala.Option
-    log, transaction, files = found.opened.log, found.opened.transaction, found.opened.files
-    old = found.old if found.gone is None else found.old.unionByName(found.gone)
-    always = jvm.org.apache.spark.sql.classic.ExpressionUtils.expression(F.lit(True)._jc)
-    marks = commands.DeletionVectorBitmapGenerator.buildRowIndexSetsForFilesMatchingCondition(
-        job.spark._jsparkSession,
-        transaction,
-        True,
-        old.select(FILE, PLACE)._jdf,
-        files,
-        always,
-        option.apply(F.col(FILE)._jc),
-        option.apply(F.col(PLACE)._jc),
-    )
-    helper = commands.DMLWithDeletionVectorsHelper
-    touched = helper.findFilesWithMatchingRows(
-        transaction, helper.generateCandidateFileMap(log.dataPath(), files), marks
-    )
-    return helper.processUnmodifiedData(job.spark._jsparkSession, touched, transaction.snapshot(), TEXT)._1()
+    return rows.coalesce(max(1, min(files, build.spark.sparkContext.defaultParallelism)))

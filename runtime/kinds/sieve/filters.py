@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from runtime.kinds.build import Job
+from runtime.kinds.build import Build
+from runtime.lake import internals, proof
+from runtime.lake.note import KeptFilters
 from runtime.lake.table import H1, H2
 
 if TYPE_CHECKING:
@@ -50,112 +53,117 @@ def room(rows: int) -> Iterator[bool]:
             _held[0] -= rows if room else 0
 
 
-def make(job: Job, rows: int) -> None:
+def begin(build: Build, rows: int) -> None:
+    """The filter of a table that was just made; without one, the next build makes it."""
+    if not build.is_quick:
+        return
+    with room(rows) as there_is, _or_none(build):
+        if there_is:
+            make(build, rows)
+
+
+@contextmanager
+def _or_none(build: Build) -> Iterator[None]:
+    """A filter that cannot be made is none: the rows are committed, or will be."""
+    try:
+        yield
+    except Exception as error:
+        if not proof.is_to_blame(error):
+            raise
+        proof.give_up(build.spark, error)
+        build.filters = None
+
+
+def make(build: Build, rows: int) -> None:
     """A new filter of the newest version, which has so many rows; for the caller there must be room. What filters there
     were are removed.
 
     It is of the other hash than the one before: what slipped through that one will not slip through this one.
     """
-    on = H2 if job.filter and job.filter.get("on", H1) == H1 else H1
-    job.filter = None
-    if job.small or not 0 < rows <= MOST_ROWS:
+    on = H2 if build.filters and build.filters.on == H1 else H1
+    build.filters = None
+    if build.small or not 0 < rows <= MOST_ROWS:
         return
-    job.table.sweep(job.spark, FOLDER, NAME)
-    nothing = job.spark.range(1).selectExpr(f"0L AS {on}")
-    job.filter = {
-        "files": [_written(job, job.target(on), rows), _written(job, nothing, 1)],
-        "on": on,
-        "hashes": [],
-        "rows": rows,
-        "added": 0,
-    }
+    build.table.sweep(build.spark, FOLDER, NAME)
+    nothing = build.spark.range(1).selectExpr(f"0L AS {on}")
+    build.filters = KeptFilters(_written(build, build.target(on), rows), _written(build, nothing, 1), on, (), rows)
 
 
-def add(job: Job, new: DataFrame, rows: int) -> None:
+def add(build: Build, new: DataFrame, rows: int) -> None:
     """The filters of the build before, with these rows in the second one; none where it is time for new ones."""
-    known = job.filter or {"files": [], "rows": 0, "added": 0}
-    added = known["added"] + rows
-    if "hashes" not in known or len(known["hashes"]) >= MOST_ADDED or added * SHARE_ADDED > known["rows"]:
-        job.filter = None
+    with _or_none(build):
+        _add(build, new, rows)
+
+
+def _add(build: Build, new: DataFrame, rows: int) -> None:
+    known = build.filters
+    if known is None or len(known.hashes) >= MOST_ADDED or (known.added + rows) * SHARE_ADDED > known.rows:
+        build.filters = None
     elif rows:
-        name, on = _named(), known["on"]
-        new.select(on).coalesce(1).write.parquet(_path(job, name))
-        hashes = [*known["hashes"], name]
-        every = job.spark.read.schema(f"{on} BIGINT").parquet(*[_path(job, each) for each in hashes])
-        whole, before = known["files"]
-        job.filter = {**known, "files": [whole, _written(job, every, added)], "hashes": hashes, "added": added}
-        job.table.sweep(job.spark, FOLDER, before)  # whoever dies before it is noted costs a scan
+        name, added = _named(), known.added + rows
+        new.select(known.on).coalesce(1).write.parquet(_path(build, name))
+        hashes = (*known.hashes, name)
+        every = build.spark.read.schema(f"{known.on} BIGINT").parquet(*[_path(build, each) for each in hashes])
+        build.filters = replace(known, changed=_written(build, every, added), hashes=hashes, added=added)
+        build.table.sweep(build.spark, FOLDER, known.changed)  # whoever dies before it is noted costs a scan
 
 
-def unknown(job: Job, rows: DataFrame, number: int) -> DataFrame:
+def unknown(build: Build, rows: DataFrame, number: int) -> DataFrame:
     """The rows whose hash the table, which has so many, certainly does not have."""
     from pyspark.errors import AnalysisException
 
-    if job.filter is not None:
+    if build.filters is not None:
         try:
-            return _without_known(job, rows, job.filter)
+            return _without_known(build, rows, build.filters)
         except AnalysisException:  # a file is gone
             pass
-    make(job, number)
-    return _without_known(job, rows, job.filter) if job.filter else rows
+    make(build, number)
+    return _without_known(build, rows, build.filters) if build.filters else rows
 
 
-def _without_known(job: Job, rows: DataFrame, known: Mapping[str, Any]) -> DataFrame:
-    return passed(job, rows, [_read(job, name) for name in known["files"]], known.get("on", H1))
+def _without_known(build: Build, rows: DataFrame, known: KeptFilters) -> DataFrame:
+    return passed(build, rows, [_read(build, name) for name in (known.whole, known.changed)], known.on)
 
 
-def of(job: Job, known: DataFrame, number: int) -> SparkColumn:
+def of(build: Build, known: DataFrame, number: int) -> SparkColumn:
     """The filter of so many hashes, kept nowhere."""
-    return _made(job, known.select(H1), number).scalar()
+    return _made(build, known.select(H1), number).scalar()
 
 
-def passed(job: Job, rows: DataFrame, filters: Sequence[SparkColumn], on: str = H1) -> DataFrame:
+def passed(build: Build, rows: DataFrame, filters: Sequence[SparkColumn], on: str = H1) -> DataFrame:
     """The rows whose hash `on` no filter may contain."""
-    from pyspark.sql import Column
     from pyspark.sql import functions as F
 
-    jvm: Any = job.spark._jvm
-    tools = jvm.org.apache.spark.sql.classic.ExpressionUtils
     none = F.lit(True)
     for each in filters:
-        contains = jvm.org.apache.spark.sql.catalyst.expressions.BloomFilterMightContain(
-            tools.expression(each._jc), tools.expression(F.col(on)._jc)
-        )
-        none = none & ~Column(tools.column(contains))
+        none = none & ~internals.may_contain(build.spark, each, F.col(on))
     # a column that differs at each look keeps the filters where they are: pushed below the hashes, they would work out
     # parts of them many times over
     kept = rows.withColumn("__look", F.monotonically_increasing_id()).filter(none & (F.col("__look") >= 0))
     return kept.drop("__look")
 
 
-def _made(job: Job, known: DataFrame, number: int) -> DataFrame:
+def _made(build: Build, known: DataFrame, number: int) -> DataFrame:
     """One row with a filter of so many hashes. No more tasks than run at a time make it, for each makes a whole one."""
     from pyspark.sql import functions as F
 
     bits = max(number, LEAST_ROWS) * BITS
     most = str(MOST_ROWS * BITS)
-    job.set(
+    build.set(
         {
             "spark.sql.optimizer.runtime.bloomFilter.maxNumBits": most,
             "spark.sql.optimizer.runtime.bloomFilter.maxNumItems": most,
         }
     )
-    # the filter works out the number of its functions from the items it expects
-    built = _internal(
-        job.spark._jvm,
-        "bloom_filter_agg",
-        F.col("h"),
-        F.lit(max(1, int(bits * 0.6931 / FUNCTIONS))).cast("bigint"),
-        F.lit(bits).cast("bigint"),
-    )
-    hashes = known.toDF("h").coalesce(job.spark.sparkContext.defaultParallelism)
+    built = internals.filter_of(build.spark, F.col("h"), max(1, int(bits * 0.6931 / FUNCTIONS)), bits)
+    hashes = known.toDF("h").coalesce(build.spark.sparkContext.defaultParallelism)
     return hashes.agg(built.alias("filter"))
 
 
-def _written(job: Job, known: DataFrame, number: int) -> str:
+def _written(build: Build, known: DataFrame, number: int) -> str:
     name = _named()
-    _made(job, known, number).coalesce(1).write.option("compression", "uncompressed").parquet(
-        _path(job, name)
+    _made(build, known, number).coalesce(1).write.option("compression", "uncompressed").parquet(
+        _path(build, name)
     )  # bits like these do not shrink
     return name
 
@@ -164,18 +172,9 @@ def _named() -> str:
     return f"{NAME}{uuid.uuid4().hex}"
 
 
-def _read(job: Job, name: str) -> SparkColumn:
-    return job.spark.read.schema("filter BINARY").parquet(_path(job, name)).scalar()
+def _read(build: Build, name: str) -> SparkColumn:
+    return build.spark.read.schema("filter BINARY").parquet(_path(build, name)).scalar()
 
 
-def _path(job: Job, name: str) -> str:
-    return f"{job.table.path}/{FOLDER}/{name}"
-
-
-def _internal(jvm: Any, name: str, *arguments: SparkColumn) -> SparkColumn:
-    """A function of Spark's own that has no name in SQL."""
-    from pyspark.sql import Column
-
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    module = jvm.java.lang.Class.forName("org.apache.spark.sql.Column$", True, loader).getField("MODULE$").get(None)
-    return Column(module.internalFn(name, jvm.PythonUtils.toSeq([a._jc for a in arguments])))
+def _path(build: Build, name: str) -> str:
+    return f"{build.table.path}/{FOLDER}/{name}"

@@ -10,16 +10,19 @@ the source make it differ, too, and are looked for the same way.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from runtime.kinds.build import Counts, Job, broadcast, digest_of, numbers, row_digests
+from runtime.errors import BuildError
+from runtime.kinds.build import Build
+from runtime.kinds.counts import Counts
 from runtime.kinds.sieve import filters
 from runtime.kinds.sieve.aside import aside
-from runtime.kinds.sieve.counted import counted
-from runtime.kinds.sieve.opened import Opened, opened
-from runtime.lake import effort
-from runtime.lake.table import H1, H2, KEY, ROWID
+from runtime.kinds.sieve.found import Found
+from runtime.kinds.writer import broadcast
+from runtime.lake import effort, internals
+from runtime.lake.digest import Digest, row_digests
+from runtime.lake.internals import Opened
+from runtime.lake.table import H1, H2, KEY, ROWID, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -29,115 +32,100 @@ if TYPE_CHECKING:
 MOST_CHANGED = 500_000
 #: One row in so many may have changed last time.
 SHARE = 8
-NOTHING = [0, 0, 0, 0]
 
 
-@dataclass(frozen=True)
-class Found:
-    """`new`: rows of the source with hashes, `old` and `gone`: rows of the table and where they lie; both computed."""
-
-    opened: Opened
-    counts: Counts
-    new: DataFrame
-    old: DataFrame
-    gone: DataFrame | None
-    updated: int
-    inserted: int
-
-
-def goes_ahead(job: Job) -> bool:
+def goes_ahead(build: Build) -> bool:
     """Whether a scan only to learn that the source differs is left out, because its first rows differ already."""
     return (
-        job.model.kind == "merge"
-        and bool(job.note.get("filter"))
-        and _is_worth_it(job)
-        and job.first != job.note.get("first")
+        build.model.kind == "merge"
+        and build.note.filters is not None
+        and _is_worth_it(build)
+        and build.source.first != build.note.first
     )
 
 
-def find(job: Job) -> Found | None:
+def find(build: Build) -> Found | None:
     """None where a join finds it better, or must."""
-    if not _is_worth_it(job):
+    if not _is_worth_it(build):
         return None
-    with filters.room(max(int(job.note["source"][0]), numbers(job.seen)[0] if job.seen else 0)) as room:
-        job.filter = job.note.get("filter")
-        return _found(job) if room else None
+    with filters.room(max(build.memory.before.rows, build.memory.seen.rows if build.memory.seen else 0)) as room:
+        build.filters = build.note.filters
+        return _found(build) if room else None
 
 
-def _found(job: Job, *, again: bool = False) -> Found | None:
+def _found(build: Build, *, again: bool = False) -> Found | None:
     """None if the filter let too many rows through, or too few; in the latter case with two of them, `again` is the
     second."""
     from pyspark.sql import functions as F
 
-    before = [int(n) for n in job.note["source"]]
-    rows, passed = counted(job, job.source)
-    with aside(job.spark, lambda: opened(job)) as table:
-        new = job.keep(filters.unknown(job, rows, before[0]))
+    before = build.memory.before
+    rows, passed = internals.counted(build.spark, build.source.rows, F.expr(f"shiftright({H2}, 32)"))
+    with aside(build.spark, lambda: _opened(build)) as table:
+        new = build.keep(filters.unknown(build, rows, before.rows))
     source = passed()
-    told = _told(job, new, F.count_distinct(KEY).alias("keys"))
-    added = numbers(told)
-    if added[0] > MOST_CHANGED or told["keys"] < added[0]:  # a row without a key, or two with one
+    told = _told(build, new, F.count_distinct(KEY).alias("keys"))
+    added = Digest.of(told)
+    if added.rows > MOST_CHANGED or told["keys"] < added.rows:  # a row without a key, or two with one
         return None
-    there = table().rows(job)
-    old = job.keep(_with_keys(there, new, added[0]))
-    replaced, gone, deleted = numbers(_told(job, old)), None, 0
-    now = _sum(before, replaced, added)
-    if not _agrees(job, now, source):
+    there = table().rows([*map(quoted, build.source.columns), ROWID])
+    old = build.keep(_with_keys(there, new, added.rows))
+    replaced, gone, deleted = Digest.of(_told(build, old)), None, 0
+    now = before - replaced + added
+    if not _agrees(build, now, source):
         # rows that became again what they once were are in the filter, and one in millions looks as if it were
-        stale = not again and bool(job.filter and job.filter["added"])
-        if stale and now[0] == source[0]:
-            return _found_anew(job)
-        gone = job.keep(_gone(job, there, old, source[0]))
-        lost, whole = (
-            numbers(_told(job, gone)),
-            numbers(_told(job, job.target(H1, H2))),
-        )  # rows that went before this and were kept are gone, too
-        now = _sum(_sum(whole, replaced, added), lost, NOTHING)
-        if not _agrees(job, now, source):
-            return None if again else _found_anew(job)
-        deleted = lost[0] if job.model.on_missing == "delete" else 0
-    counts = Counts(now[0], now[0] - added[0], 0, added[0], deleted, digest_of(now), "", tuple(now))
-    return Found(table(), counts, new, old, gone if deleted else None, replaced[0], added[0] - replaced[0])
+        stale = not again and bool(build.filters and build.filters.added)
+        if stale and now.rows == source[0]:
+            return _found_anew(build)
+        gone = build.keep(_gone(build, there, old, source[0]))
+        lost, whole = Digest.of(_told(build, gone)), Digest.of(_told(build, build.target(H1, H2)))
+        # rows that went before this and were kept are gone, too
+        now = whole - replaced + added - lost
+        if not _agrees(build, now, source):
+            return None if again else _found_anew(build)
+        deleted = lost.rows if build.model.on_missing == "delete" else 0
+    counts = Counts(now.rows, now.rows - added.rows, 0, added.rows, deleted, now)
+    return Found(table(), counts, new, old, gone if deleted else None, replaced.rows, added.rows - replaced.rows)
 
 
-def _agrees(job: Job, now: list[int], source: tuple[int, int]) -> bool:
+def _opened(build: Build) -> Opened:
+    """Raises BuildError where the newest version is not the one that the build compares with."""
+    found = internals.opened(build.spark, build.table.path)
+    if found.version != build.version:
+        raise BuildError(
+            f"{build.table.path} is at version {found.version}, not {build.version}: another process wrote it"
+        )
+    return found
+
+
+def _agrees(build: Build, now: Digest, source: tuple[int, int]) -> bool:
     """Whether the table, as it would be then, has the rows of the source: their number and sum, and the rest of the
     digest where a scan has told it."""
-    return (now[0], now[3]) == source and (job.seen is None or now == numbers(job.seen))
+    return (now.rows, now.sum) == source and build.memory.seen in (None, now)
 
 
-def _found_anew(job: Job) -> Found | None:
-    filters.make(job, int(job.note["source"][0]))
-    return _found(job, again=True)
+def _found_anew(build: Build) -> Found | None:
+    filters.make(build, build.memory.before.rows)
+    return _found(build, again=True)
 
 
-def _is_worth_it(job: Job) -> bool:
-    note = job.note
-    same = note.get("version") == job.version and note.get("columns") == job.signature
-    rows = (note.get("source") or NOTHING)[0]
-    few = int(note.get("changed") or 0) * SHARE <= rows
-    return not job.small and same and few and not note.get("invalid") and 0 < rows <= filters.MOST_ROWS
+def _is_worth_it(build: Build) -> bool:
+    note = build.note
+    same = build.memory.is_of(build.version)
+    rows = build.memory.before.rows
+    few = note.changed * SHARE <= rows
+    fits = same and few and not note.invalid and 0 < rows <= filters.MOST_ROWS
+    return fits and build.is_quick
 
 
-def _told(job: Job, rows: DataFrame, *more: SparkColumn) -> Row:
+def _told(build: Build, rows: DataFrame, *more: SparkColumn) -> Row:
     """The digest of these rows, and what else is asked for, in one job: adaptive execution makes one of each step."""
-    before = effort.change(job.spark, {"spark.sql.adaptive.enabled": "false"})
+    before = effort.change(build.spark, {"spark.sql.adaptive.enabled": "false"})
     try:
         row = rows.agg(*row_digests(), *more).head()
     finally:
-        effort.change(job.spark, before)
+        effort.change(build.spark, before)
     assert row is not None
     return row
-
-
-def _sum(rows: list[int], less: list[int], more: list[int]) -> list[int]:
-    """The digest of rows less some and plus others."""
-    return [
-        rows[0] - less[0] + more[0],
-        rows[1] ^ less[1] ^ more[1],
-        rows[2] ^ less[2] ^ more[2],
-        rows[3] - less[3] + more[3],
-    ]
 
 
 def _with_keys(rows: DataFrame, wanted: DataFrame, number: int) -> DataFrame:
@@ -153,7 +141,7 @@ def _with_keys(rows: DataFrame, wanted: DataFrame, number: int) -> DataFrame:
     )
 
 
-def _gone(job: Job, there: DataFrame, old: DataFrame, source: int) -> DataFrame:
+def _gone(build: Build, there: DataFrame, old: DataFrame, source: int) -> DataFrame:
     """Rows of the table, which are `there`, whose content the source does not have, less those that it has anew."""
-    known = [filters.of(job, job.source, source)]
-    return filters.passed(job, there, known).join(broadcast(old.select(ROWID), source), ROWID, "left_anti")
+    known = [filters.of(build, build.source.rows, source)]
+    return filters.passed(build, there, known).join(broadcast(old.select(ROWID), source), ROWID, "left_anti")

@@ -6,9 +6,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..casts import E
-from ..gate import Node
+from ..clauses import direction, sortable
 from ..model import Refused
 from ..scope import where
+from ..texts import json_piece, json_string, string
+from ..tree import Node
 from ..types import BOOLEAN, DOUBLE, VARCHAR, Type, spark_type
 from .registry import aggregate_writer
 
@@ -147,8 +149,6 @@ def by(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> str:
 
 def ordered(w: Expressions, node: Node, text: str, drop_nulls: bool, distinct_key: bool = False) -> str:
     """An array of all values of an aggregate, NULLs kept unless told otherwise, in the order that ORDER BY asks for."""
-    from ..query import direction, sortable
-
     orders = orders_of(node)
     distinct = bool(node.get("distinct"))
     if not orders and not distinct:
@@ -202,8 +202,6 @@ def string_agg(w: Expressions, found: list[E], nodes: list[Node], node: Node) ->
     separator = w.constant(nodes[1], "the separator of string_agg()") if len(nodes) > 1 else ","
     if separator is None:
         raise Refused("string_agg() with the separator NULL", where(node))
-    from ..texts import string
-
     text = w.cast(found[0], VARCHAR, nodes[0]).text
     return f"CASE WHEN count({text}){{F}} > 0 THEN array_join({ordered(w, node, text, True)}, {string(separator)}) END"
 
@@ -264,8 +262,6 @@ def histogram(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> 
 
 @aggregate_writer("json_group_array")
 def json_group_array(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> str:
-    from ..texts import json_piece
-
     return (
         f"nullif(concat('[', "
         f"array_join(collect_list({json_piece(found[0].text, found[0].type, printed=found[0].printed)}){{F}}, "
@@ -275,8 +271,6 @@ def json_group_array(w: Expressions, found: list[E], nodes: list[Node], node: No
 
 @aggregate_writer("json_group_object")
 def json_group_object(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> str:
-    from ..texts import json_piece, json_string
-
     if found[0].type.letter not in "sib":
         raise refuse(node, found)
     entry = (

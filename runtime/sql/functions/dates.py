@@ -6,10 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 from ..casts import E
-from ..gate import Node
 from ..model import Refused
 from ..scope import where
 from ..texts import bound, string
+from ..tree import Node
 from ..types import BIGINT, DOUBLE, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Type, spark_type
 from .registry import VOLATILE, result, rules, writer
 
@@ -72,6 +72,7 @@ _UNITS = {
 _TRUNC = {"year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond"}
 
 rules(
+    __name__,
     {
         "now current_timestamp transaction_timestamp get_current_timestamp": ": =current_timestamp()",
         "current_date today": ": =current_date()",
@@ -89,7 +90,7 @@ rules(
             ("IIIIIF", "make_timestamp_ntz({0}, {1}, {2}, {3}, {4}, CAST({5} AS DECIMAL(16,6)))"),
         ],
         "to_timestamp": "F: timestamp_micros(CAST(rint({0} * 1e6D) AS BIGINT))",
-    }
+    },
 )
 for _names, _part in (
     ("year", "year"),
@@ -109,7 +110,7 @@ for _names, _part in (
     ("microsecond", "microsecond"),
     ("decade", "decade"),
 ):
-    rules({_names: "M: " + _PARTS[_part].replace("{m}", _MICROS)})
+    rules(__name__, {_names: "M: " + _PARTS[_part].replace("{m}", _MICROS)})
 from .registry import RULES  # noqa: E402
 
 for _name in ("epoch_ms", "epoch_us", "epoch_ns"):

@@ -6,10 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 from ..casts import E, valid_json
-from ..gate import Node
 from ..model import Refused
 from ..scope import where
 from ..texts import bound, json_doubles, json_piece, json_string, json_struct, json_values, string
+from ..tree import Node
 from ..types import BOOLEAN, JSON, VARCHAR
 from .registry import writer
 

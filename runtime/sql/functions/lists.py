@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..casts import E
-from ..gate import Node
 from ..model import Refused
 from ..scope import where
 from ..texts import bound, string
+from ..tree import Node
 from ..types import BIGINT, BOOLEAN, DOUBLE, NULL, TIMESTAMP, VARCHAR, Type, name_quoted, spark_type
 from .registry import rules, writer
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..expr import Expressions
 
 rules(
+    __name__,
     {
         "length len array_length list_count_all": "l: size({0})",
         "cardinality": "m: size({0})",
@@ -28,7 +29,7 @@ rules(
         "map_keys": "m: map_keys({0})",
         "map_values": "m: map_values({0})",
         "map_entries": "m: transform(map_entries({0}), e -> named_struct('key', e.key, 'value', e.value))",
-    }
+    },
 )
 PLAIN = "ifdsDTZtb"
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from .. import texts
 from ..casts import E
-from ..gate import Node
 from ..model import Refused
 from ..scope import where
+from ..tree import Node
 from ..types import DOUBLE, Type, as_decimal, spark_type
 from .registry import is_volatile, result, rules, writer
 
@@ -22,6 +22,7 @@ _ZERO = "if({0} < 0 AND {0} > -1, {0} * 0D, %s)"  # -0.4 becomes -0.0, whose tex
 _WHOLE = "CASE WHEN abs({0}) < 9e15D THEN CAST(%s({0}) AS DOUBLE) ELSE {0} END"
 
 rules(
+    __name__,
     {
         "abs @": "n: abs({0})",
         "floor": [("f", "=" + _WHOLE % "floor"), ("d", "floor({0})"), ("i", "={0}")],
@@ -62,7 +63,7 @@ rules(
         "|": "ii: ({0} | {1})",
         "xor": "ii: ({0} ^ {1})",
         "~": "i: (~{0})",
-    }
+    },
 )
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from .. import texts
 from ..casts import E
-from ..gate import Node
 from ..model import Refused
 from ..scope import where
-from ..types import DOUBLE, INTEGER, Type, spark_type
+from ..tree import Node, walk
+from ..types import DOUBLE, INTEGER, spark_type
 
 if TYPE_CHECKING:
     from ..expr import Expressions
@@ -25,7 +25,8 @@ RULES: dict[str, list[tuple[str, str]]] = {}
 WRITERS: dict[str, Writer] = {}
 AGGREGATES: dict[str, Callable[[Expressions, list[E], list[Node], Node], str]] = {}
 VOLATILE: set[str] = set()
-FAMILIES: dict[str, list[str]] = {}
+#: Where a name was registered first: the module of its family.
+HOMES: dict[str, str] = {}
 UNFOLDABLE = {
     "current_setting",
     "getvariable",
@@ -46,6 +47,10 @@ UNFOLDABLE = {
     "add_parquet_key",
     "write_log",
     "hash",
+    # what is folded grows with each element
+    "array_reduce",
+    "list_reduce",
+    "reduce",
 }
 FOLDABLE_MACROS = {
     "round_even",
@@ -72,12 +77,13 @@ FOLDABLE_MACROS = {
 }
 
 
-def rules(table: dict[str, str | list[tuple[str, str]]]) -> None:
+def rules(family: str, table: dict[str, str | list[tuple[str, str]]]) -> None:
     """Adds functions: name -> [(signature, template)], or 'signature: template' for one."""
     for names, value in table.items():
         entries = [(s.strip(), t.strip()) for s, _, t in [value.partition(":")]] if isinstance(value, str) else value
         for name in names.split():
             RULES.setdefault(name, []).extend(entries)
+            HOMES.setdefault(name, family)
 
 
 def writer(*names: str) -> Callable[[Writer], Writer]:
@@ -85,6 +91,7 @@ def writer(*names: str) -> Callable[[Writer], Writer]:
 
     def add(f: Writer) -> Writer:
         WRITERS.update(dict.fromkeys(names, f))
+        at_home(names, f)
         return f
 
     return add
@@ -93,9 +100,20 @@ def writer(*names: str) -> Callable[[Writer], Writer]:
 def aggregate_writer(*names: str) -> Callable[[Callable[..., str]], Callable[..., str]]:
     def add(f: Callable[..., str]) -> Callable[..., str]:
         AGGREGATES.update(dict.fromkeys(names, f))
+        at_home(names, f)
         return f
 
     return add
+
+
+def at_home(names: tuple[str, ...], f: Callable[..., Any]) -> None:
+    for name in names:
+        HOMES.setdefault(name, f.__module__)
+
+
+def family(module: str) -> list[str]:
+    """The names whose home is this module of the family's own name."""
+    return sorted(name for name, home in HOMES.items() if home.endswith("." + module))
 
 
 def function(w: Expressions, node: Node) -> E:
@@ -137,8 +155,6 @@ def result(w: Expressions, text: str, node: Node, exact: bool = False) -> E:
 
 
 def is_volatile(node: Node) -> bool:
-    from ..gate import walk
-
     return any(n.get("class") == "FUNCTION" and n.get("function_name") in VOLATILE for n in walk(node))
 
 
@@ -241,20 +257,4 @@ def tried(w: Expressions, inner: Node, node: Node) -> E:
     raise Refused("TRY() of this expression", where(node), hint=False)
 
 
-def series(w: Expressions, name: str, arguments: list[Node], node: Node) -> tuple[str, Type]:
-    from . import lists
-
-    return lists.series(w, name, arguments, node)
-
-
-def load() -> None:
-    """Imports the families, which register themselves."""
-    from importlib import import_module
-
-    for family in ("numbers", "strings", "dates", "lists", "jsons", "aggregates"):
-        before = {*RULES, *WRITERS, *AGGREGATES}
-        import_module(f"{__package__}.{family}")
-        FAMILIES.setdefault(family, sorted({*RULES, *WRITERS, *AGGREGATES} - before))
-
-
-__all__ = ["AGGREGATES", "RULES", "WRITERS", "Any", "aggregate", "function", "load", "rules", "write"]
+__all__ = ["AGGREGATES", "RULES", "WRITERS", "Any", "aggregate", "function", "rules", "write"]

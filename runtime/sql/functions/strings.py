@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from .. import texts
 from ..casts import E
-from ..gate import GateError, Node
 from ..model import Refused
+from ..said import GateError
 from ..scope import where
 from ..texts import string
+from ..tree import Node
 from ..types import BIGINT, BOOLEAN, VARCHAR, parse
 from .registry import rules, writer
 
@@ -44,6 +45,7 @@ _LONE = (
 )
 
 rules(
+    __name__,
     {
         "length len char_length character_length": "s: length({0})",
         "strlen": "s: octet_length({0})",
@@ -73,7 +75,7 @@ rules(
         "!~~": "ss: ({0} NOT LIKE replace({1}, '\\\\', '\\\\\\\\'))",
         "~~*": "ss: " + _ILIKE.replace("{word}", "LIKE"),
         "!~~*": "ss: " + _ILIKE.replace("{word}", "NOT LIKE"),
-    }
+    },
 )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql.types import StructType
 
 from runtime import kinds
@@ -26,6 +27,14 @@ def _values(rows: Sequence[Sequence[Any]], schema: str) -> str:
         f"SELECT {cast} FROM VALUES {', '.join(f'({row})' for row in said)} AS t({names}) WHERE "
         f"{'true' if rows else 'false'}"
     )
+
+
+def count_as_large(patch: pytest.MonkeyPatch) -> None:
+    """Tables of a few rows count as large, with Spark's settings for little, which take two thirds of the time."""
+    little = effort.settings(0)
+    patch.setattr(effort, "settings", lambda size: little)
+    patch.setattr(effort, "LITTLE", 0)
+    patch.delenv("ONDATRA_PLAIN_BUILD", raising=False)
 
 
 class Built:

@@ -9,6 +9,7 @@ import pytest
 from building import Built
 
 from runtime.lake import effort
+from runtime.lake.spark import name_jobs
 
 
 def test_a_scan_with_a_filter_is_cheap_and_whatever_shuffles_is_dear(spark: Any) -> None:
@@ -27,6 +28,53 @@ def test_a_scan_with_a_filter_is_cheap_and_whatever_shuffles_is_dear(spark: Any)
 def test_sizes_are_spark_s_guess_and_decide_the_settings(spark: Any) -> None:
     few, many = (effort.size(spark.sql(f"SELECT id FROM range({n})")) for n in (1000, 100_000_000))
     assert [effort.settings(size)["spark.sql.shuffle.partitions"] for size in (few, many, 1 << 60)] == ["1", "25", "32"]
+
+
+def test_a_join_is_as_large_as_what_it_reads(spark: Any) -> None:
+    """Spark's own guess of a join is the product of both sides."""
+    join = "SELECT a.id FROM range(5000) a JOIN range(30000) b ON a.id % 70 = b.id % 70"
+    assert effort.size(spark.sql(join)) == 8 * 35_000
+
+
+def test_a_join_of_small_tables_takes_about_as_many_tasks_as_steps_and_one_file(spark: Any, tmp_path: Path) -> None:
+    for name, rows in (
+        ("few", "SELECT id, id % 900 AS region FROM range(5000)"),
+        ("many", "SELECT id, id % 5000 AS customer, id % 97 AS amount FROM range(30000)"),
+    ):
+        spark.sql(rows).write.parquet(str(tmp_path / name))
+        spark.read.parquet(str(tmp_path / name)).createOrReplaceTempView(name)
+    query = (
+        "SELECT few.id, max(region + {} * int(few.id < 3)) AS region, sum(amount) AS amount FROM few JOIN many ON "
+        "customer = few.id WHERE few.id < 4500 GROUP BY few.id"
+    )
+    table = Built(spark, tmp_path, "table")
+    for change, group in ((0, "first build"), (1, "three rows changed")):
+        name_jobs(spark, group)
+        try:
+            table.build(sql=query.format(change))
+        finally:
+            name_jobs(spark, None)
+        steps, tasks = done(spark, group)
+        assert tasks <= 2 * steps, group
+        assert len(table.table.read(spark).inputFiles()) == 1, group
+    assert len(table.changes("id", "region")) == 9000
+
+
+def done(spark: Any, group: str) -> tuple[int, int]:
+    """Stages that ran for a job group, and their tasks."""
+    tracker = spark.sparkContext.statusTracker()
+    stages = {s for job in tracker.getJobIdsForGroup(group) for s in tracker.getJobInfo(job).stageIds}
+    ran = [info.numCompletedTasks for s in stages if (info := tracker.getStageInfo(s)) and info.numCompletedTasks]
+    return len(ran), sum(ran)
+
+
+def test_few_rows_of_a_dear_result_lie_in_one_file_though_much_was_read(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(effort, "LITTLE", 0)
+    table = Built(spark, tmp_path, "table")
+    table.build(sql="SELECT CAST(rand() AS INT) AS zero, id FROM range(0, 40, 1, 8)")
+    assert len(table.table.read(spark).inputFiles()) == 1
 
 
 def test_settings_are_put_back(spark: Any) -> None:

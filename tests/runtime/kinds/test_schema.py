@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from building import Built
 
-from runtime.kinds.build import Job
+from runtime.kinds.writer import Writer
 
 KINDS = ["table", "append", "merge", "tracked", "scd2", "partition"]
 
@@ -101,7 +101,7 @@ def test_values_are_given_back_after_a_build_that_died_in_between(
     query = "SELECT id, CAST(id AS {}) AS n FROM range(3)"
     table.build(sql=query.format("BIGINT"))
     with monkeypatch.context() as patched:
-        patched.setattr(Job, "_refill", lambda *_: 1 / 0)
+        patched.setattr(Writer, "_refill", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             table.build(sql=query.format("INT"))
     assert table.rows() == [(0, None), (1, None), (2, None)]

@@ -6,17 +6,20 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from building import Built
+from building import Built, count_as_large
 
-from runtime.kinds import build, merge
+from runtime.kinds import merge, source
+from runtime.kinds.build import Build
+from runtime.kinds.built import Feed
 from runtime.kinds.sieve import commit, filters
-from runtime.lake import effort
+from runtime.lake import effort, note
 from runtime.lake.table import H1
-from runtime.staging.stage import StageRequest, read_chunk, stage
+from runtime.staging.stage import Staged, StageRequest, read_chunk, stage
 
 ROWS = [(i, f"n{i}") for i in range(40)]
 
@@ -43,7 +46,7 @@ class Watched(Built):
 def first(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     """The table that each test begins with."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(effort, "LITTLE", 0)
+        count_as_large(patch)
         made = Watched(spark, tmp_path_factory.mktemp("first"), "merge", "id")
         made.build(*ROWS)
     yield made
@@ -53,10 +56,10 @@ def first(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watc
 def table(first: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Watched:
     """With Spark's settings for a large table in the test that asks for them: with those for little the same takes two
     thirds of the time."""
-    if not request.node.get_closest_marker("large"):
-        little = effort.settings(0)
-        monkeypatch.setattr(effort, "settings", lambda size: little)
-    monkeypatch.setattr(effort, "LITTLE", 0)
+    usual = effort.settings
+    count_as_large(monkeypatch)
+    if request.node.get_closest_marker("large"):
+        monkeypatch.setattr(effort, "settings", usual)
     first.ways = []
     made = first.another(tmp_path)
     for module, name in ((commit, "write"), (merge, "compare")):
@@ -67,210 +70,109 @@ def table(first: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reque
     return made
 
 
+def expect(change: str, *row: Any) -> list[tuple[Any, ...]]:
+    """What the feed says of a row, sorted."""
+    if change != "update":
+        return [(change, *row)]
+    key, old, new = row
+    return [("update_postimage", key, new), ("update_preimage", key, old)]
+
+
+def feed_of(*changes: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return sorted((change for each in changes for change in each), key=repr)
+
+
+def laid(*rows: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """Rows in the order in which `Built.rows` gives them."""
+    return sorted(rows, key=repr)
+
+
+# what is committed
+
+
 @pytest.mark.large
 def test_changed_and_new_rows_are_committed_without_a_merge(table: Watched) -> None:
-    ids = dict(table.rows("id", "__ondatra_rowid"))
-    assert table.way(*ROWS[:-1], (39, "N"), (77, "new"), (78, "new")) == "write"
-    assert table.changes() == [
-        ("insert", 77, "new"),
-        ("insert", 78, "new"),
-        ("update_postimage", 39, "N"),
-        ("update_preimage", 39, "n39"),
-    ]
+    now = [*ROWS[:-1], (39, "N"), (77, "new"), (78, "new")]
+    assert table.way(*now) == "write"
+    assert table.changes() == feed_of(
+        expect("insert", 77, "new"), expect("insert", 78, "new"), expect("update", 39, "n39", "N")
+    )
+    assert table.rows() == laid(*now)
+
+
+def test_a_row_keeps_its_id_and_a_new_one_gets_the_next(table: Watched) -> None:
+    before = dict(table.rows("id", "__ondatra_rowid"))
+    table.build(*ROWS[:-1], (39, "N"), (77, "new"), (78, "new"))
     now = dict(table.rows("id", "__ondatra_rowid"))
-    assert {k: now[k] for k in ids} == ids and len(set(now.values())) == 42
-    assert table.rows() == sorted([*ROWS[:-1], (39, "N"), (77, "new"), (78, "new")], key=repr)
-    version = table.last.version if table.last else 0
-    assert len(table.table.read(table.spark, version - 1).collect()) == 40
+    new = sorted(now.pop(key) for key in (77, 78))
+    assert now == before
+    assert new == [max(before.values()) + 1, max(before.values()) + 2]
 
-    assert (
-        table.way((39, "N"), *ROWS[:-1], (78, "new"), (77, "new")) == ""
-        and table.last
-        and table.last.action == "unchanged"
-    )
 
-    # deletion vectors grow, and Delta's own writers go on from what was written
-    assert table.way(*ROWS[:-2], (38, "M"), (39, "O"), (77, "new"), (78, "new")) == "write"
-    assert table.changes()[:2] == [("update_postimage", 38, "M"), ("update_postimage", 39, "O")]
+def test_the_version_before_a_commit_can_still_be_read(table: Watched) -> None:
+    before = table.table.version(table.spark)
+    table.build(*ROWS[1:-1], (39, "N"))
+    with effort.fit(table.spark, -1):
+        assert laid(*map(tuple, table.table.read(table.spark, before).select("id", "n").collect())) == laid(*ROWS)
+
+
+def test_the_same_rows_in_another_order_are_no_change(table: Watched) -> None:
+    assert table.way(*reversed(ROWS)) == ""
+    assert table.last is not None
+    assert table.last.action == "unchanged"
+
+
+def test_a_file_that_lost_rows_loses_more(table: Watched) -> None:
+    table.build(*ROWS[:-1], (39, "N"))
+    assert table.way(*ROWS[:-2], (38, "M"), (39, "O")) == "write"
+    assert table.changes() == feed_of(expect("update", 38, "n38", "M"), expect("update", 39, "N", "O"))
+    assert table.rows() == laid(*ROWS[:-2], (38, "M"), (39, "O"))
+
+
+def test_delta_s_own_writers_go_on_from_a_commit(table: Watched) -> None:
+    table.build(*ROWS[:-1], (39, "N"), (77, "new"))
+    highest = max(table.rows("__ondatra_rowid"))
     table.spark.sql(f"INSERT INTO {table.table.sql} (id, n) VALUES (99, 'by hand')")
-    assert len(set(table.rows("__ondatra_rowid"))) == 43
-    history = table.spark.sql(f"DESCRIBE HISTORY {table.table.sql}").collect()
-    assert [h["userMetadata"] for h in history if h["operation"] == "UPDATE"] == ['{"run": 7}'] * 2
+    assert dict(table.rows("id", "__ondatra_rowid"))[99] > highest[0]
 
 
-def test_a_commit_knows_what_its_change_feed_says(table: Watched, tmp_path: Path) -> None:
-    table.model = Built(table.spark, Path("/nowhere"), "merge", "id", on_missing="delete").model
+def test_a_commit_carries_the_run_id(table: Watched) -> None:
+    table.build(*ROWS[:-1], (39, "N"))
+    last = table.spark.sql(f"DESCRIBE HISTORY {table.table.sql} LIMIT 1").first()
+    assert (last["operation"], last["userMetadata"]) == ("UPDATE", '{"run": 7}')
+
+
+def test_a_commit_knows_what_its_change_feed_says(table: Watched) -> None:
+    table.model = deleting(table)
     table.build(*ROWS)
-    assert (
-        table.way(*ROWS[1:-1], (39, None), (77, "new")) == "write"
-        and table.last is not None
-        and table.last.feed is not None
-    )
+    assert table.way(*ROWS[1:-1], (39, None), (77, "new")) == "write"
+    assert table.last is not None
+    assert table.last.feed is not None
     feed, version = table.last.feed, table.last.version
+
     read = table.table.feed(table.spark, version, version).drop("_commit_version", "_commit_timestamp")
-    assert sorted(map(repr, feed.rows.select(*read.columns).collect())) == sorted(map(repr, read.collect()))
     assert sorted(feed.rows.columns) == sorted(read.columns)
+    assert sorted(map(repr, feed.rows.select(*read.columns).collect())) == sorted(map(repr, read.collect()))
     assert feed.counts == {"update_preimage": 1, "update_postimage": 1, "insert": 1, "delete": 1}
 
-    from_memory, from_files = (
-        stage(
-            table.spark,
-            StageRequest(
-                table.model, table.table, version - 1, version, version - 1, (), (tmp_path / name).as_uri(), made=made
-            ),
-        )
-        for name, made in (("memory", feed), ("files", None))
-    )
+
+def test_what_is_staged_from_the_feed_at_hand_is_what_is_staged_from_its_files(table: Watched, tmp_path: Path) -> None:
+    table.build(*ROWS[:-1], (39, None), (77, "new"))
+    assert table.last is not None
+    assert table.last.feed is not None
+    version = table.last.version
+
+    def staged(name: str, made: Feed | None) -> Staged:
+        url = (tmp_path / name).as_uri()
+        request = StageRequest(table.model, table.table, version - 1, version, version - 1, (), url, made=made)
+        return stage(table.spark, request)
+
+    from_memory, from_files = staged("memory", table.last.feed), staged("files", None)
     assert [read_chunk(c.url, None).to_pylist() for c in from_memory.chunks] == [
         read_chunk(c.url, None).to_pylist() for c in from_files.chunks
     ]
-    assert (
-        (from_memory.changed, from_memory.deleted, from_memory.carried)
-        == (from_files.changed, from_files.deleted, from_files.carried)
-        == (2, 1, 0)
-    )
-
-
-def test_vanished_rows_are_deleted_or_stay(table: Watched) -> None:
-    table.model = Built(table.spark, Path("/nowhere"), "merge", "id", on_missing="delete").model
-    table.build(*ROWS)
-    assert table.way(*ROWS[2:-1], (39, "N")) == "write"
-    assert table.last is not None and table.last.deletes == 2
-    assert table.changes() == [
-        ("delete", 0, "n0"),
-        ("delete", 1, "n1"),
-        ("update_postimage", 39, "N"),
-        ("update_preimage", 39, "n39"),
-    ]
-    assert table.rows("id") == sorted(((i,) for i in range(2, 40)), key=repr)
-
-    assert table.way(*ROWS[3:-1], (39, "N")) == "write" and table.changes() == [("delete", 2, "n2")]
-
-    table.model = Built(table.spark, Path("/nowhere"), "merge", "id").model
-    table.build(*ROWS[3:-1], (39, "N"))
-    assert table.way(*ROWS[4:-1], (39, "N")) == "" and table.last.action == "unchanged" and table.last.source == 36
-    for first, name in ((5, "O"), (6, "P"), (6, "Q")):
-        assert table.way(*ROWS[first:-1], (39, name)) == "write"
-        assert [c[0] for c in table.changes()] == ["update_postimage", "update_preimage"]
-        assert table.last.source == 40 - first
-    assert len(table.rows("id")) == 37
-    assert table.way(*ROWS[6:-1], (39, "Q"), (50, "new")) == "" and table.changes() == [("insert", 50, "new")]
-
-
-def test_rows_without_a_usable_key_are_found_by_the_join(table: Watched, first: Watched, tmp_path: Path) -> None:
-    twice, two = first.another(tmp_path / "twice"), first.another(tmp_path / "two")
-    assert table.way(*ROWS[:-1], (39, "N"), (None, "x"), (5, "twice")) == "compare"
-    assert table.last is not None and table.last.invalid_rows == 3
-    assert table.changes() == [("update_postimage", 39, "N"), ("update_preimage", 39, "n39")]
-    assert table.rows() == sorted([*ROWS[:-1], (39, "N")], key=repr)
-    assert (
-        twice.way(*ROWS, (5, "n5")) == "compare" and twice.last and twice.last.invalid_rows == 2
-    )  # the same content twice
-    assert two.way(*ROWS[:-1], (39, "N"), (39, "O")) == "compare" and two.last and two.last.invalid_rows == 2
-
-
-def test_a_change_that_slips_through_the_filter_is_found_all_the_same(
-    table: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(filters, "BITS", 1)
-    monkeypatch.setattr(filters, "FUNCTIONS", 1)
-    monkeypatch.setattr(filters, "LEAST_ROWS", 1)
-    table.table.sweep(table.spark, "_ondatra", "filter-")
-    changed = [(i, f"x{i}") if i % 9 == 0 else (i, n) for i, n in ROWS]
-    assert table.way(*changed) == "compare"
-    assert len(table.changes()) == 10 and table.rows() == sorted(changed, key=repr)
-
-
-def test_a_change_that_slips_through_one_filter_does_not_slip_through_the_next(
-    table: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[int] = []
-    make, passed = filters.make, filters.passed
-    monkeypatch.setattr(filters, "make", lambda job, rows: (made.append(rows), make(job, rows))[1])
-    monkeypatch.setattr(
-        filters,
-        "passed",
-        lambda job, rows, known, on=H1: passed(job, rows, known, on).filter("id <> 9" if on == H1 else "true"),
-    )
-    changed = [(i, f"x{i}") if i % 9 == 0 else (i, n) for i, n in ROWS]
-    assert table.way(*changed) == "write" and made == [40]
-    assert len(table.changes()) == 10 and table.rows() == sorted(changed, key=repr)
-    assert table.way((0, "y"), *changed[1:]) == "write" and made == [40]
-    assert table.changes() == [("update_postimage", 0, "y"), ("update_preimage", 0, "x0")]
-
-
-def test_a_source_whose_first_rows_are_the_same_is_looked_through_before_anything_else(
-    table: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(build, "FIRST", 5)
-    looked: list[str] = []
-    unchanged = build.Job.unchanged
-    monkeypatch.setattr(build.Job, "unchanged", lambda job: (looked.append("digest"), unchanged(job))[1])
-    assert table.way((0, "a"), *ROWS[1:]) == "write" and looked == []
-    assert table.way((0, "a"), *ROWS[1:]) == "" and looked == ["digest"]
-    assert table.way((0, "a"), *ROWS[1:-1], (39, "z")) == "write" and looked == ["digest"] * 2  # it differs, but later
-    assert table.changes() == [("update_postimage", 39, "z"), ("update_preimage", 39, "n39")]
-    assert (
-        table.way(*reversed([(0, "a"), *ROWS[1:-1], (39, "z")])) == "" and looked == ["digest"] * 2
-    )  # another order, nothing else
-
-
-def test_the_filter_is_kept_and_made_anew_for_rows_that_become_what_they_were(
-    table: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[int] = []
-    usual = filters.make
-    monkeypatch.setattr(filters, "make", lambda job, rows: (made.append(rows), usual(job, rows))[1])
-    assert table.way((0, "a"), *ROWS[1:]) == table.way((0, "a"), (1, "b"), *ROWS[2:]) == "write" and made == []
-    assert table.way(*ROWS[:1], (1, "b"), *ROWS[2:]) == "write" and made == [40]
-    assert table.changes() == [("update_postimage", 0, "n0"), ("update_preimage", 0, "a")]
-    assert table.way((0, "c"), (1, "b"), *ROWS[2:]) == "write" and made == [40]
-    assert len(list(Path(table.table.path).glob("_ondatra/filter-*"))) == 4
-
-    table.table.sweep(table.spark, "_ondatra", "filter-")  # whoever empties the folder costs a scan, no change
-    assert table.way((0, "d"), (1, "b"), *ROWS[2:]) == "write" and made == [40, 40]
-    assert table.changes() == [("update_postimage", 0, "d"), ("update_preimage", 0, "c")]
-
-
-def test_another_schema_and_many_changes_are_joined(table: Watched) -> None:
-    wide = [(*row, None) for row in ROWS]
-    schema = "id INT, n STRING, more INT"
-    assert table.way(*wide, schema=schema) == "compare"
-    assert (
-        table.way(*wide[:-1], (39, "N", 1), schema=schema) == "compare"
-    )  # everything changed last time: a filter would only cost
-    assert table.way(*[(i, "other", i) for i in range(40)], schema=schema) == "write"
-    assert len(table.changes()) == 80
-
-
-@pytest.mark.parametrize("told", ["true", "false"])
-def test_old_rows_are_found_whether_or_not_the_checksum_names_the_files(table: Watched, told: str) -> None:
-    table.spark.conf.set("spark.databricks.delta.allFilesInCrc.enabled", told)
-    try:
-        assert table.way((0, "a"), *ROWS[1:]) == table.way((0, "b"), *ROWS[1:-1], (39, "N")) == "write"
-    finally:
-        table.spark.conf.unset("spark.databricks.delta.allFilesInCrc.enabled")
-    checksum = json.loads(
-        (Path(table.table.path) / "_delta_log" / f"{table.last.version if table.last else 0:020}.crc").read_text()
-    )
-    assert ("allFiles" in checksum) is (told == "true")
-    assert table.changes() == [
-        ("update_postimage", 0, "b"),
-        ("update_postimage", 39, "N"),
-        ("update_preimage", 0, "a"),
-        ("update_preimage", 39, "n39"),
-    ]
-
-
-def test_a_clone_is_built_without_touching_the_table_that_it_is_of(table: Watched, tmp_path: Path) -> None:
-    clone = table.another(tmp_path / "clone")
-    shutil.rmtree(Path(clone.table.path) / "_delta_log")
-    clone.table.clone_from(table.spark, table.table)
-    note = clone.table.remembered(table.spark)
-    clone.table.remember(table.spark, {**note, "version": clone.table.version(table.spark)})
-    assert clone.way((0, "a"), *ROWS[1:]) == "write"
-    assert clone.changes() == [("update_postimage", 0, "a"), ("update_preimage", 0, "n0")]
-    assert table.rows() == sorted(ROWS, key=repr)
+    told = [(s.changed, s.deleted, s.carried) for s in (from_memory, from_files)]
+    assert told == [(2, 0, 0)] * 2
 
 
 def test_another_writer_of_the_table_is_noticed(table: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,4 +185,214 @@ def test_another_writer_of_the_table_is_noticed(table: Watched, monkeypatch: pyt
     monkeypatch.setattr(commit, "_rows", meanwhile)
     with pytest.raises(Exception, match="(?i)concurrent"):
         table.build(*ROWS[:-1], (39, "N"))
-    assert table.rows("id") == sorted(((i,) for i in range(39)), key=repr)
+    assert table.rows() == laid(*ROWS[:-1])
+
+
+def test_a_clone_is_built_without_touching_the_table_that_it_is_of(table: Watched, tmp_path: Path) -> None:
+    clone = table.another(tmp_path / "clone")
+    shutil.rmtree(Path(clone.table.path) / "_delta_log")
+    clone.table.clone_from(table.spark, table.table)
+    known = note.read(table.spark, clone.table)
+    note.write(table.spark, clone.table, replace(known, version=clone.table.version(table.spark)))
+    assert clone.way((0, "a"), *ROWS[1:]) == "write"
+    assert clone.changes() == expect("update", 0, "n0", "a")
+    assert table.rows() == laid(*ROWS)
+
+
+@pytest.mark.parametrize("told", ["true", "false"])
+def test_old_rows_are_found_whether_or_not_the_checksum_names_the_files(table: Watched, told: str) -> None:
+    table.spark.conf.set("spark.databricks.delta.allFilesInCrc.enabled", told)
+    try:
+        table.build((0, "a"), *ROWS[1:])
+        assert table.way((0, "b"), *ROWS[1:-1], (39, "N")) == "write"
+    finally:
+        table.spark.conf.unset("spark.databricks.delta.allFilesInCrc.enabled")
+    name = f"{table.last.version if table.last else 0:020}.crc"
+    checksum = json.loads((Path(table.table.path) / "_delta_log" / name).read_text())
+    assert ("allFiles" in checksum) is (told == "true")
+    assert table.changes() == feed_of(expect("update", 0, "a", "b"), expect("update", 39, "n39", "N"))
+
+
+# rows that vanished
+
+
+def deleting(table: Watched) -> Any:
+    return Built(table.spark, Path("/nowhere"), "merge", "id", on_missing="delete").model
+
+
+def test_vanished_rows_are_deleted_where_the_model_says_so(table: Watched) -> None:
+    table.model = deleting(table)
+    table.build(*ROWS)
+    assert table.way(*ROWS[2:-1], (39, "N")) == "write"
+    assert table.last is not None
+    assert table.last.deletes == 2
+    assert table.changes() == feed_of(
+        expect("delete", 0, "n0"), expect("delete", 1, "n1"), expect("update", 39, "n39", "N")
+    )
+    assert table.rows() == laid(*ROWS[2:-1], (39, "N"))
+
+
+def test_a_build_that_only_deletes_is_committed_likewise(table: Watched) -> None:
+    table.model = deleting(table)
+    table.build(*ROWS)
+    assert table.way(*ROWS[1:]) == "write"
+    assert table.changes() == expect("delete", 0, "n0")
+
+
+def test_vanished_rows_stay_where_the_model_does_not_say_so(table: Watched) -> None:
+    assert table.way(*ROWS[1:]) == ""
+    assert table.last is not None
+    assert (table.last.action, table.last.source) == ("unchanged", 39)
+    assert table.rows() == laid(*ROWS)
+
+
+def test_changes_are_found_beside_rows_that_vanished_before_and_stay(table: Watched) -> None:
+    table.build(*ROWS[1:])
+    for gone, old, new in ((2, "n39", "O"), (3, "O", "P")):
+        assert table.way(*ROWS[gone:-1], (39, new)) == "write"
+        assert table.changes() == expect("update", 39, old, new)
+        assert table.last is not None
+        assert table.last.source == 40 - gone
+    assert table.rows() == laid(*ROWS[:-1], (39, "P"))
+
+
+def test_new_rows_alone_are_inserted_without_a_look_at_old_ones(table: Watched) -> None:
+    assert table.way(*ROWS, (50, "new")) == ""
+    assert table.changes() == expect("insert", 50, "new")
+
+
+# what the filter cannot tell
+
+
+@pytest.mark.parametrize(
+    "rows, invalid",
+    [
+        ([*ROWS[:-1], (39, "N"), (None, "x"), (5, "twice")], 3),
+        ([*ROWS, (5, "n5")], 2),
+        ([*ROWS[:-1], (39, "N"), (39, "O")], 2),
+    ],
+    ids=["none and one that is there", "the same content twice", "two new contents"],
+)
+def test_rows_without_a_usable_key_are_found_by_the_join(table: Watched, rows: list[Any], invalid: int) -> None:
+    assert table.way(*rows) == "compare"
+    assert table.last is not None
+    assert table.last.invalid_rows == invalid
+
+
+def test_changes_beside_rows_without_a_usable_key_are_committed(table: Watched) -> None:
+    table.build(*ROWS[:-1], (39, "N"), (None, "x"), (5, "twice"))
+    assert table.changes() == expect("update", 39, "n39", "N")
+    assert table.rows() == laid(*ROWS[:-1], (39, "N"))
+
+
+#: One row in nine.
+SOME = [(i, f"x{i}") if i % 9 == 0 else (i, n) for i, n in ROWS]
+SOME_CHANGES = feed_of(*[expect("update", i, f"n{i}", f"x{i}") for i in range(0, 40, 9)])
+
+
+def test_a_change_that_slips_through_the_filter_is_found_all_the_same(
+    table: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filters, "BITS", 1)
+    monkeypatch.setattr(filters, "FUNCTIONS", 1)
+    monkeypatch.setattr(filters, "LEAST_ROWS", 1)
+    table.table.sweep(table.spark, "_ondatra", "filter-")
+    assert table.way(*SOME) == "compare"
+    assert table.changes() == SOME_CHANGES
+    assert table.rows() == laid(*SOME)
+
+
+def test_a_change_that_slips_through_one_filter_does_not_slip_through_the_next(
+    table: Watched, made: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed = filters.passed
+    monkeypatch.setattr(
+        filters,
+        "passed",
+        lambda build, rows, known, on=H1: passed(build, rows, known, on).filter("id <> 9" if on == H1 else "true"),
+    )
+    assert table.way(*SOME) == "write"
+    assert table.changes() == SOME_CHANGES
+    assert table.way((0, "y"), *SOME[1:]) == "write"
+    assert table.changes() == expect("update", 0, "x0", "y")
+    assert made == [40]
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many rows each filter has that is made of the table."""
+    found: list[int] = []
+    usual = filters.make
+    monkeypatch.setattr(filters, "make", lambda build, rows: (found.append(rows), usual(build, rows))[1])
+    return found
+
+
+def test_a_filter_goes_on_from_build_to_build(table: Watched, made: list[int]) -> None:
+    table.build((0, "a"), *ROWS[1:])
+    assert table.way((0, "a"), (1, "b"), *ROWS[2:]) == "write"
+    assert table.changes() == expect("update", 1, "n1", "b")
+    assert made == []
+
+
+def test_a_filter_is_made_anew_for_rows_that_become_what_they_were(table: Watched, made: list[int]) -> None:
+    table.build((0, "a"), *ROWS[1:])
+    assert table.way(*ROWS) == "write"
+    assert table.changes() == expect("update", 0, "a", "n0")
+    assert made == [40]
+    assert len(list(Path(table.table.path).glob("_ondatra/filter-*"))) == 3  # whole, changed, and the hashes of that
+
+
+def test_whoever_removes_a_filter_costs_a_scan_and_no_change(table: Watched, made: list[int]) -> None:
+    table.table.sweep(table.spark, "_ondatra", "filter-")
+    assert table.way((0, "d"), *ROWS[1:]) == "write"
+    assert table.changes() == expect("update", 0, "n0", "d")
+    assert made == [40]
+
+
+# when it is not tried
+
+
+@pytest.fixture
+def looked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The scans only to learn whether the source differs; its first five rows are looked at before."""
+    monkeypatch.setattr(source, "FIRST", 5)
+    found: list[str] = []
+    unchanged = Build.unchanged
+    monkeypatch.setattr(Build, "unchanged", lambda made: (found.append("digest"), unchanged(made))[1])
+    return found
+
+
+def test_a_source_whose_first_rows_differ_is_not_looked_through_before(table: Watched, looked: list[str]) -> None:
+    table.build((0, "a"), *ROWS[1:])  # notes the first five
+    looked.clear()
+    assert table.way((0, "b"), *ROWS[1:]) == "write"
+    assert looked == []
+
+
+def test_a_source_that_differs_later_is_looked_through_and_then_sieved(table: Watched, looked: list[str]) -> None:
+    table.build((0, "a"), *ROWS[1:])  # notes the first five
+    looked.clear()
+    assert table.way((0, "a"), *ROWS[1:-1], (39, "z")) == "write"
+    assert table.changes() == expect("update", 39, "n39", "z")
+    assert looked == ["digest"]
+
+
+def test_a_source_in_another_order_is_sieved_and_found_unchanged(table: Watched, looked: list[str]) -> None:
+    table.build((0, "a"), *ROWS[1:])
+    looked.clear()
+    assert table.way(*reversed([(0, "a"), *ROWS[1:]])) == ""
+    assert table.last is not None
+    assert (table.last.action, looked) == ("unchanged", [])
+
+
+def test_other_columns_than_before_are_joined(table: Watched) -> None:
+    wide = [(*row, None) for row in ROWS]
+    assert table.way(*wide, schema="id INT, n STRING, more INT") == "compare"
+
+
+def test_after_a_build_that_changed_everything_a_filter_would_only_cost(table: Watched) -> None:
+    everything = [(i, "other") for i in range(40)]
+    assert table.way(*everything) == "write"
+    assert len(table.changes()) == 80
+    assert table.way(*everything[:-1], (39, "N")) == "compare"
+    assert table.changes() == expect("update", 39, "other", "N")

@@ -224,3 +224,16 @@ def test_two_hundred_models_take_less_than_a_second() -> None:
     for sql in queries:
         done(sql)
     assert time.process_time() - start < 1.5
+
+
+def test_a_part_of_the_parse_tree_that_is_not_known_is_refused_with_duckdbs_version(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import duckdb
+
+    from runtime.sql import keys
+
+    monkeypatch.setattr(keys, "KEYS", keys.KEYS - {"where_clause"})
+    assert done("SELECT id, 1 AS never_seen FROM people").tables == ("main.people",)
+    ((line, message),) = problems("SELECT id, 2 AS never_seen FROM people\nWHERE id > 1")
+    assert line == 1 and f"the part 'where_clause' of DuckDB {duckdb.__version__}'s parse tree" in message

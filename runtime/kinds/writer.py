@@ -1,0 +1,170 @@
+"""What a build writes: the table with the source's columns, and one data commit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from runtime.kinds.memory import Memory
+from runtime.kinds.source import Source
+from runtime.lake import effort
+from runtime.lake.note import Lost
+from runtime.lake.table import ROWID, LakeTable, ddl, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType
+
+#: Up to so many keys are handed to every task; above, both sides are shuffled.
+BROADCAST_KEYS = 500_000
+USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+def broadcast(rows: DataFrame, number: int) -> DataFrame:
+    """A small side goes to every task whole, so that the other side stays where it is."""
+    from pyspark.sql import functions as F
+
+    return F.broadcast(rows) if number <= BROADCAST_KEYS else rows
+
+
+def retyped(value: str, old: DataType, new: DataType) -> str:
+    """An expression for the same content in another type; NULL where there is none."""
+    from pyspark.sql import types as t
+
+    nested = (t.StructType, t.ArrayType, t.MapType)
+    if isinstance(old, nested) or isinstance(new, nested):
+        return (
+            f"from_json(to_json({value}), '{ddl(new)}')"
+            if isinstance(old, nested) and isinstance(new, nested)
+            else f"CAST(NULL AS {ddl(new)})"
+        )
+    if isinstance(old, t.NumericType) and isinstance(new, t.NumericType):
+        return f"try_cast({value} AS {ddl(new)})"
+    return f"try_cast(CAST({value} AS STRING) AS {ddl(new)})"
+
+
+class Writer:
+    """Of one table. `version` is its newest one, -1 where there is none; `began` the one that the build compares with.
+    A `fresh` table has no row, little (`small`) goes into one file."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        table: LakeTable,
+        source: Source,
+        memory: Memory,
+        run_id: int,
+        version: int,
+        *,
+        fresh: bool,
+        small: bool,
+    ) -> None:
+        self.spark, self.table, self.source, self.memory, self.run_id = spark, table, source, memory, run_id
+        self.version, self.began, self.fresh, self.small = version, version, fresh, small
+        self.is_committing = False  # since then it cannot be known whether a commit that failed is there
+
+    def look(self) -> None:
+        """A commit was made."""
+        self.version = self.table.version(self.spark)
+
+    def laid(self, rows: DataFrame, number: int, *, computed: bool = False) -> DataFrame:
+        """Little goes into one file, and so do few rows that are there already."""
+        few = effort.are_few(number) and (computed or self.source.is_kept)
+        return rows.coalesce(1) if self.small or few else rows
+
+    # the table
+
+    def prepare(self, changes: DataFrame | None = None, *, all_new: bool = False) -> int:
+        """The table with the columns of the source; the version before the data commit.
+
+        A column of a new type has no values at first. Rows that keep their content get them back, which is no change;
+        those in `changes` do not: the old image of a row has None there. With `all_new` no row is kept.
+        """
+        if self.version >= 0 and self.memory.is_of(self.version):
+            return self.version
+        with self.told():
+            if self.version < 0:
+                columns = [(f.name, ddl(f.dataType)) for f in self.source.fields]
+                self.table.create(self.spark, [*columns, *self.source.extras])
+            else:
+                self._evolve(changes, keep=not all_new and not self.fresh)
+        self.look()
+        return self.version
+
+    def _evolve(self, changes: DataFrame | None, *, keep: bool) -> None:
+        """A build that dies between the two steps leaves a note, so that the next one gives the values back."""
+        want = self.source.types
+        found = self.table.differences(self.spark, want, [name for name, _ in self.source.extras])
+        lost = self.memory.note.lost
+        if found.replaced:
+            before = lost or Lost(self.began, ())
+            lost = Lost(before.version, tuple(sorted({*found.replaced, *before.columns})))
+            self.memory.remember_lost(lost)
+        if found:
+            self.table.alter(self.spark, want, found)
+        if lost and keep:
+            self._refill(lost.version, lost.columns, changes)
+
+    def _refill(self, version: int, lost: Sequence[str], changes: DataFrame | None) -> None:
+        from pyspark.sql import functions as F
+
+        old = self.table.read(self.spark, version)
+        had, want = {f.name: f.dataType for f in old.schema.fields}, self.source.types
+        lost = [n for n in lost if n in had and n in want]
+
+        if changes is not None and ROWID in changes.columns:
+            old = old.join(
+                changes.filter(F.col(ROWID).isNotNull()).select(ROWID, F.lit(True).alias("__changes")), ROWID, "left"
+            )
+        else:
+            old = old.withColumn("__changes", F.lit(False))
+
+        columns = [
+            F.expr(f"CASE WHEN __changes IS NOT TRUE THEN {retyped(quoted(n), had[n], want[n])} END").alias(n)
+            for n in lost
+        ]
+        kept = [quoted(n) for n in self.table.read(self.spark).columns if n in had and n not in lost]
+        old.select(*kept, *columns).write.format("delta").mode("overwrite").option("dataChange", "false").save(
+            self.table.path
+        )
+
+    # the data commit
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Commits made here carry the run id."""
+        self.spark.conf.set(USER_METADATA, json.dumps({"run": self.run_id}))
+        try:
+            yield
+        finally:
+            self.spark.conf.unset(USER_METADATA)
+
+    def insert(self, rows: DataFrame, number: int, *, computed: bool = False, mode: str = "append") -> None:
+        """So many new rows; "overwrite" takes every old one away."""
+        laid = self.laid(rows, number, computed=computed).selectExpr(*map(quoted, self.source.columns))
+        with self.told():
+            laid.write.format("delta").mode(mode).save(self.table.path)
+        self.look()
+
+    def merge(self, rows: DataFrame, number: int, update: Mapping[str, str] | None, *, inserts: bool = True) -> None:
+        """A small change set with `__do`: D deletes the row id's row, U updates it; without a row id it is inserted.
+
+        Without `inserts` the join with the table is an inner one, which moves no row of it.
+        """
+        from delta.tables import DeltaTable
+
+        with self.told():
+            step = (
+                DeltaTable.forPath(self.spark, self.table.path)
+                .alias("t")
+                .merge(broadcast(rows, number).alias("s"), f"t.{ROWID} = s.{ROWID}")
+            )
+            step = step.whenMatchedDelete("s.__do = 'D'")
+            if update is not None:
+                step = step.whenMatchedUpdate("s.__do = 'U'", {quoted(c): value for c, value in update.items()})
+            if inserts:
+                step = step.whenNotMatchedInsert(values={quoted(c): f"s.{quoted(c)}" for c in self.source.columns})
+            step.execute()
+        self.look()

@@ -1,0 +1,305 @@
+"""Every private part of Spark and of Delta that is used anywhere, each behind a plain function.
+
+Nobody promises that these stay as they are. The first half is what the JVM offers through no other door, and what every
+run needs. The second half only makes builds quicker: hashes that go on from a hash, filters, counting in passing, and
+commits in place. Each of these has an equal of public parts, and is used where `runtime.lake.proof` has seen it work.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NewType
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+#: Columns that say where a row of a table lies.
+FILE, PLACE = "__file", "__place"
+#: Statistics are read by nobody; Delta asks how long texts in them may be.
+TEXT = 32
+#: From where Spark's xxhash64 begins.
+SEED = 42
+#: Delta's own, in the JVM: what a commit does.
+Actions = NewType("Actions", object)
+
+
+def activate(spark: SparkSession) -> None:
+    """Makes it the session of this thread: Delta's parts ask the active one for their settings, the run's id among
+    them."""
+    jvm: Any = spark._jvm
+    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
+
+
+def versions(spark: SparkSession) -> tuple[str, str]:
+    """Of Spark and of Delta, as they are loaded; the latter empty where it cannot be asked."""
+    jvm: Any = spark._jvm
+    try:
+        return str(spark.version), str(getattr(jvm.io.delta, "package").VERSION())  # noqa: B009 - a word of Python's
+    except Exception:  # what does not say its version is another one
+        return str(spark.version), ""
+
+
+# the plan
+
+
+def plan_text(frame: DataFrame) -> str:
+    """The optimized plan, a node a line."""
+    return str(_plan(frame).toString())
+
+
+def leaf_bytes(frame: DataFrame) -> list[int]:
+    """Bytes of each input of the plan, as Spark guesses them; astronomical where it has no idea."""
+    leaves = _plan(frame).collectLeaves()
+    return [int(str(leaves.apply(i).stats().sizeInBytes())) for i in range(leaves.size())]
+
+
+def _plan(frame: DataFrame) -> Any:
+    plan: Any = frame._jdf
+    return plan.queryExecution().optimizedPlan()
+
+
+# files, wherever Hadoop reaches
+
+
+def remove(spark: SparkSession, path: str) -> None:
+    """A file or a folder with all that is in it; Delta forgets what it knew of tables there."""
+    place, system = _place(spark, path)
+    system.delete(place, True)
+    jvm: Any = spark._jvm
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+
+def sweep(spark: SparkSession, folder: str, prefix: str) -> None:
+    """Removes what stands in this folder under names that begin so."""
+    place, system = _place(spark, folder)
+    for found in system.listStatus(place) if system.exists(place) else ():
+        if found.getPath().getName().startswith(prefix):
+            system.delete(found.getPath(), True)
+
+
+def read_text(spark: SparkSession, path: str) -> str:
+    """Empty where there is no such file."""
+    place, system = _place(spark, path)
+    if not system.exists(place):
+        return ""
+    jvm: Any = spark._jvm
+    stream = system.open(place)
+    try:
+        return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+    finally:
+        stream.close()
+
+
+def write_text(spark: SparkSession, path: str, text: str) -> None:
+    place, system = _place(spark, path)
+    stream = system.create(place, True)
+    stream.write(bytearray(text.encode()))
+    stream.close()
+
+
+def _place(spark: SparkSession, path: str) -> tuple[Any, Any]:
+    jvm: Any = spark._jvm
+    place = jvm.org.apache.hadoop.fs.Path(path)
+    return place, place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+
+
+# quicker than public parts: expressions
+
+
+def chained_hash(spark: SparkSession, begin: Sequence[int | str], texts: Sequence[str]) -> Column:
+    """xxhash64(*begin, *texts), where `begin` are values and `texts` SQL. It goes on from a hash, so that of the first
+    values, the same for all rows, is made once."""
+    from pyspark.sql import functions as F
+
+    values = _list(spark, [_tools(spark).expression(F.expr(text)._jc) for text in texts])
+    return _column(spark, _catalyst(spark).XxHash64(values, begun_hash(spark, begin)))
+
+
+def begun_hash(spark: SparkSession, begin: Sequence[int | str]) -> int:
+    """xxhash64(*begin)."""
+    expressions = _catalyst(spark)
+    literal = _single(expressions, "Literal")
+    values = _list(spark, [literal.apply(value) for value in begin])
+    return int(expressions.XxHash64(values, SEED).eval(None))
+
+
+def filter_of(spark: SparkSession, value: Column, items: int, bits: int) -> Column:
+    """An aggregate: a Bloom filter of all values of a BIGINT column. It works out the number of its functions from the
+    items it expects."""
+    from pyspark.sql import Column
+    from pyspark.sql import functions as F
+
+    module = _class(spark, "org.apache.spark.sql.Column$").getField("MODULE$").get(None)
+    arguments = [value, F.lit(items).cast("bigint"), F.lit(bits).cast("bigint")]
+    return Column(module.internalFn("bloom_filter_agg", _list(spark, [a._jc for a in arguments])))
+
+
+def may_contain(spark: SparkSession, made: Column, value: Column) -> Column:
+    """Whether a filter, which is the same for all rows, may contain the BIGINT."""
+    tools = _tools(spark)
+    return _column(
+        spark, _catalyst(spark).BloomFilterMightContain(tools.expression(made._jc), tools.expression(value._jc))
+    )
+
+
+def counted(spark: SparkSession, rows: DataFrame, value: Column) -> tuple[DataFrame, Callable[[], tuple[int, int]]]:
+    """The same rows, and what tells their number and the sum of the BIGINT, once they have passed.
+
+    An aggregate would be the end of the rows, and Spark's own observation of rows is interpreted, which takes as long
+    as the pass. An accumulator that the compiled code of the pass calls for each row costs nothing that could be
+    measured. Spark adds a task's share again where it has to repeat a task: a sum that is too large is then seen by
+    whoever compares it.
+    """
+    jvm: Any = spark._jvm
+    context: Any = spark.sparkContext._jsc
+    expressions, types = _catalyst(spark), jvm.org.apache.spark.sql.types
+
+    counter = context.sc().longAccumulator()
+    held = expressions.Literal(counter, types.ObjectType(counter.getClass()))
+    # the way to call a method that returns nothing: a bean whose property is set
+    added = jvm.PythonUtils.toScalaMap({"add": _tools(spark).expression(value._jc)})
+    bean = expressions.objects.InitializeJavaBean(held, added)
+
+    # never the same twice, so that it is asked once for each row, and where it stands
+    objects, boolean = _class(spark, "java.util.Objects"), _single(types, "BooleanType")
+    seen = expressions.objects.StaticInvoke(
+        objects, boolean, "nonNull", _list(spark, [bean]), _list(spark, []), False, False, False, _none(spark)
+    )
+
+    passed = rows.withColumn("__passed", _column(spark, seen)).filter("__passed").drop("__passed")
+    return passed, lambda: (int(counter.count()), int(counter.sum()))
+
+
+# quicker than public parts: a commit in place
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A table's newest version in a transaction of Delta's: what a scan of it finds and what is committed afterwards
+    belong together. The files are Delta's, all of that version."""
+
+    spark: SparkSession
+    _log: Any
+    _transaction: Any
+    _files: Any
+
+    @property
+    def version(self) -> int:
+        return int(self._transaction.snapshot().version())
+
+    def rows(self, columns: Sequence[str]) -> DataFrame:
+        """The table's columns with FILE and PLACE of each row. Of files that are known: asked for by the table's name,
+        Delta makes them out several times for each scan."""
+        from pyspark.sql import DataFrame
+        from pyspark.sql import functions as F
+
+        frame = DataFrame(
+            self._log.createDataFrame(self._transaction.snapshot(), self._files, False, _none(self.spark)), self.spark
+        )
+        return frame.select(
+            *columns, F.expr(f"_metadata.file_path AS {FILE}"), F.expr(f"_metadata.row_index AS {PLACE}")
+        )
+
+    def highest(self, column: str) -> int:
+        """The highest number that Delta gave in an identity column so far."""
+        fields = json.loads(self._transaction.snapshot().metadata().schemaString())["fields"]
+        told = next(f["metadata"] for f in fields if f["name"] == column)
+        return int(told.get("delta.identity.highWaterMark", int(told["delta.identity.start"]) - 1))
+
+    def without(self, old: DataFrame) -> Actions:
+        """Takes rows, with their FILE and PLACE, out of their files by deletion vectors."""
+        from pyspark.sql import functions as F
+
+        jvm: Any = self.spark._jvm
+        commands, option = jvm.org.apache.spark.sql.delta.commands, jvm.scala.Option
+        marks = commands.DeletionVectorBitmapGenerator.buildRowIndexSetsForFilesMatchingCondition(
+            self.spark._jsparkSession,
+            self._transaction,
+            True,
+            old.select(FILE, PLACE)._jdf,
+            self._files,
+            _tools(self.spark).expression(F.lit(True)._jc),
+            option.apply(F.col(FILE)._jc),
+            option.apply(F.col(PLACE)._jc),
+        )
+        helper = commands.DMLWithDeletionVectorsHelper
+        touched = helper.findFilesWithMatchingRows(
+            self._transaction, helper.generateCandidateFileMap(self._log.dataPath(), self._files), marks
+        )
+        snapshot = self._transaction.snapshot()
+        return Actions(helper.processUnmodifiedData(self.spark._jsparkSession, touched, snapshot, TEXT)._1())
+
+    def written(self, rows: DataFrame, identity: str | None) -> Actions:
+        """Files of rows that have every column of the table, and `_change_type`: those with one are of the change feed.
+        `identity` is the column whose highest number may have grown."""
+        if identity is not None:
+            jvm: Any = self.spark._jvm
+            self._transaction.setTrackHighWaterMarks(jvm.PythonUtils.toSeq([identity]).toSet())
+        return Actions(self._transaction.writeFiles(rows._jdf))
+
+    def commit(self, removed: Actions, added: Actions) -> None:
+        """Raises Delta's error where another writer came first."""
+        jvm: Any = self.spark._jvm
+        update = getattr(jvm.org.apache.spark.sql.delta, "DeltaOperations$Update")(_none(self.spark))
+        actions: Any = removed
+        self._transaction.commit(actions.appendedAll(added), update)
+
+
+def opened(spark: SparkSession, path: str) -> Opened:
+    """The newest version of the table at a path."""
+    jvm: Any = spark._jvm
+    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path)
+    transaction = log.startTransaction()
+    return Opened(spark, log, transaction, _files(transaction))
+
+
+def _files(transaction: Any) -> Any:
+    """Few files stand in the checksum of their version; Delta's state of more is a query."""
+    told = transaction.snapshot().checksumOpt()
+    known = told.get().allFiles() if told.isDefined() else told
+    if not known.isDefined():
+        return transaction.filterFiles()
+    transaction.readWholeTable()
+    return known.get()
+
+
+# the JVM
+
+
+def _catalyst(spark: SparkSession) -> Any:
+    jvm: Any = spark._jvm
+    return jvm.org.apache.spark.sql.catalyst.expressions
+
+
+def _tools(spark: SparkSession) -> Any:
+    jvm: Any = spark._jvm
+    return jvm.org.apache.spark.sql.classic.ExpressionUtils
+
+
+def _column(spark: SparkSession, expression: Any) -> Column:
+    from pyspark.sql import Column
+
+    return Column(_tools(spark).column(expression))
+
+
+def _list(spark: SparkSession, values: Sequence[Any]) -> Any:
+    jvm: Any = spark._jvm
+    return jvm.PythonUtils.toSeq(list(values))
+
+
+def _none(spark: SparkSession) -> Any:
+    jvm: Any = spark._jvm
+    return jvm.scala.Option.empty()
+
+
+def _single(package: Any, name: str) -> Any:
+    """An object of Scala's, of which there is one."""
+    return getattr(package, f"{name}$").__getattr__("MODULE$")
+
+
+def _class(spark: SparkSession, name: str) -> Any:
+    jvm: Any = spark._jvm
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    return jvm.java.lang.Class.forName(name, True, loader)

@@ -1,0 +1,181 @@
+"""Whether the private parts of `internals` that make builds quicker work with the Spark and the Delta that are loaded.
+
+Seen once for each Spark application, on a table of three rows, when a build of a large table first wants to know.
+Whatever fails, then or later, is said once in the log, and all builds go the plain way from there on: slower, with the
+same result.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from runtime import config
+from runtime.errors import OndatraError, said_by_spark
+from runtime.lake import effort, internals
+from runtime.lake.hashes import with_hashes
+from runtime.lake.table import H1, H2, ROWID, LakeTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger("ondatra.lake")
+#: Versions of Spark and of Delta with which all tests pass both ways.
+PROVEN = (("4.2.0", "4.4.0"),)
+#: Filters work within compiled code, as in a build of a large table; all else is done sooner without.
+COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+BEFORE = "SELECT * FROM VALUES (1, 'a'), (2, 'b'), (3, 'c') AS t(id, n)"
+#: Of rows that are read, because those that stand in a query are made without a task: (1, 'a'), (2, 'B'), (4, 'd').
+AFTER = ("if(id = 3, 4, id) AS id", "CASE id WHEN 2 THEN 'B' WHEN 3 THEN 'd' ELSE n END AS n")
+#: What the hashes of all rows with the columns a and b go on from.
+BEGUN, BEGUN_HASH = (1, '["a", "b"]'), -3603358947772378557
+WANTED: dict[str, list[tuple[Any, ...]]] = {
+    "passed the filter": [(2, "B"), (4, "d")],
+    "the table": [(1, "a", 1), (2, "B", 2), (4, "d", 4)],
+    "its change feed": [
+        ("delete", 3, "c", 3),
+        ("insert", 4, "d", 4),
+        ("update_postimage", 2, "B", 2),
+        ("update_preimage", 2, "b", 2),
+    ],
+}
+#: By application.
+_works: dict[str, bool] = {}
+_guard = threading.Lock()
+
+
+class Differs(Exception):
+    """What came of the private parts is not what should have come."""
+
+
+def works(spark: SparkSession, beside: LakeTable) -> bool:
+    """Whether builds may use the private parts. The proof's own table lies beside this one for as long as it takes."""
+    if config.from_env().plain_build:
+        return False
+    application = spark.sparkContext.applicationId
+    with _guard:
+        if application not in _works:
+            _works[application] = _is_proven(spark, beside)
+        return _works[application]
+
+
+def hashes(spark: SparkSession) -> bool:
+    """The same of chained hashes alone: they are tried without a table, in no time."""
+    if config.from_env().plain_build or not _works.get(spark.sparkContext.applicationId, True):
+        return False
+    try:
+        return internals.versions(spark) in PROVEN and internals.begun_hash(spark, BEGUN) == BEGUN_HASH
+    except Exception as error:
+        give_up(spark, error)
+        return False
+
+
+def give_up(spark: SparkSession, error: BaseException) -> None:
+    """The private parts failed in a build: no further one uses them."""
+    application = spark.sparkContext.applicationId
+    with _guard:
+        told, _works[application] = _works.get(application, True), False
+    if told:
+        _say(f"failed: {type(error).__name__}: {said_by_spark(error)}")
+
+
+def is_to_blame(error: BaseException) -> bool:
+    """Whether an error may come from the private parts: neither what the data are at fault for, nor what a person
+    ended, nor what this program says itself."""
+    from pyspark.errors import PySparkException
+
+    if isinstance(error, OndatraError) or "SPARK_JOB_CANCELLED" in str(error):
+        return False
+    of_data = isinstance(error, PySparkException) and (error.getSqlState() or "").startswith("22")
+    return isinstance(error, Exception) and not of_data
+
+
+def _say(why: str) -> None:
+    log.warning("large tables are built the plain way, which is slower: the quick parts of Spark and Delta %s", why)
+
+
+def _is_proven(spark: SparkSession, beside: LakeTable) -> bool:
+    loaded = internals.versions(spark)
+    if loaded not in PROVEN:
+        said = " or ".join("Spark {} with Delta {}".format(*pair) for pair in PROVEN)
+        _say(f"are known for {said}, and Spark {loaded[0]} with Delta {loaded[1] or '(unknown)'} is loaded")
+        return False
+    table = LakeTable(f"{beside.url.rpartition('/')[0]}/_ondatra-proof-{uuid.uuid4().hex}")
+    try:
+        with effort.fit(spark, 0):
+            prove(spark, table)
+    except Exception as error:
+        if not is_to_blame(error):  # a person ended the run
+            raise
+        _say(f"do not work: {type(error).__name__}: {said_by_spark(error)}")
+        return False
+    finally:
+        _removed(spark, table)
+    return True
+
+
+def _removed(spark: SparkSession, table: LakeTable) -> None:
+    try:
+        table.remove(spark)
+    except Exception as error:
+        log.warning("%s was made to try parts of Spark and Delta and cannot be removed: %s", table.url, error)
+
+
+def prove(spark: SparkSession, table: LakeTable) -> None:
+    """Makes a table of three rows, finds by a filter what changed, and commits it in place. Raises Differs, or whatever
+    the private parts raise."""
+    table.create(spark, [("id", "INT"), ("n", "STRING"), (H1, "BIGINT"), (H2, "BIGINT")])
+    _hashed(spark.sql(BEFORE)).coalesce(1).write.format("delta").mode("append").save(table.path)
+
+    _commit(spark, table, _sieved(spark, table))
+    _see("the table", table.read(spark).select("id", "n", ROWID), WANTED["the table"])
+    feed = table.feed(spark, 2, 2).select("_change_type", "id", "n", ROWID)
+    _see("its change feed", feed, WANTED["its change feed"])
+    highest = internals.opened(spark, table.path).highest(ROWID)
+    if highest != 4:
+        raise Differs(f"the highest row id is 4, and Delta noted {highest}")
+
+
+def _sieved(spark: SparkSession, table: LakeTable) -> DataFrame:
+    """The changed and the new row."""
+    from pyspark.sql import functions as F
+
+    before = effort.change(spark, COMPILED)
+    made = table.read(spark).agg(internals.filter_of(spark, F.col(H1), 300, 2_400).alias("made")).localCheckpoint()
+    source, passed = internals.counted(
+        spark, _hashed(table.read(spark).selectExpr(*AFTER), chained=True), F.col("id").cast("bigint")
+    )
+    new = source.filter(~internals.may_contain(spark, made.scalar(), F.col(H1))).localCheckpoint()
+    _see("passed the filter", new.select("id", "n"), WANTED["passed the filter"])
+    if passed() != (3, 7):
+        raise Differs(f"of three rows with the sum 7, {passed()} were counted in passing")
+    effort.change(spark, before)
+    return new
+
+
+def _hashed(rows: DataFrame, *, chained: bool = False) -> DataFrame:
+    return with_hashes(rows, ["id", "n"], chained=chained)
+
+
+def _commit(spark: SparkSession, table: LakeTable, new: DataFrame) -> None:
+    """What a build commits of such changes."""
+    from pyspark.sql import functions as F
+
+    columns = ["id", "n", H1, H2, ROWID]
+    opened = internals.opened(spark, table.path)
+    old = opened.rows(columns).filter("id > 1").localCheckpoint()
+    kept = new.withColumn(ROWID, F.col("id").cast("bigint"))
+    change = F.expr("CASE id WHEN 2 THEN 'update_postimage' ELSE 'insert' END")
+    gone = F.expr("CASE id WHEN 2 THEN 'update_preimage' ELSE 'delete' END")
+    told = kept.select(*columns, change.alias("_change_type"))
+    rows = kept.select(*columns, F.lit(None).cast("string").alias("_change_type"))
+    rows = rows.unionByName(told).unionByName(old.select(*columns, gone.alias("_change_type")))
+    opened.commit(opened.without(old), opened.written(rows.coalesce(1), ROWID))
+
+
+def _see(what: str, rows: DataFrame, wanted: list[tuple[Any, ...]]) -> None:
+    found = sorted(tuple(row) for row in rows.collect())
+    if found != wanted:
+        raise Differs(f"{what}: {found} came, not {wanted}")

@@ -1,0 +1,101 @@
+"""Expressions of constants only: DuckDB computes them while the SQL is checked, within bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from . import texts
+from .casts import E
+from .functions import registry
+from .gate import Gate, gate, template
+from .model import Refused
+from .said import GateError
+from .scope import children, where
+from .tree import NOWHERE, Node
+from .types import VARCHAR, Type, spark_type
+
+if TYPE_CHECKING:
+    from .expr import Expressions
+
+_EMPTY: Node = {"type": "EMPTY", "alias": "", "sample": None, "query_location": NOWHERE, "query_location_length": 0}
+_CASTS: dict[str, Node] = {}
+_READ: dict[str, Callable[[str], Any]] = {
+    "STRING": str,
+    "INTEGER": int,
+    "BOOLEAN": lambda t: t.lower() == "true",
+    "NULL": lambda t: None,
+}
+
+
+def is_constant(g: Gate, node: Node, names: frozenset[str] = frozenset()) -> bool:
+    kind = node["class"]
+    if kind in ("SUBQUERY", "WINDOW", "STAR", "PARAMETER", "DEFAULT", "POSITIONAL_REFERENCE"):
+        return False
+    if kind == "COLUMN_REF":
+        return node["column_names"][0].lower() in names
+    if kind == "LAMBDA" and node.get("syntax_type") != "SINGLE_ARROW":
+        return is_constant(g, node["expr"], names | set(lambda_params(node)))
+    if kind == "FUNCTION" and (
+        node["function_name"] not in g.foldable
+        and node["function_name"] not in registry.FOLDABLE_MACROS
+        or node["function_name"] in registry.UNFOLDABLE
+    ):
+        return False
+    return all(is_constant(g, c, names) for c in children(node) if c["class"] != "TYPE")
+
+
+def folded(w: Expressions, node: Node) -> E:
+    """The constant as Spark writes it."""
+    g, kind = w.scope.gate, w.type(node)
+    select = {**template(), "from_table": _EMPTY, "aggregate_handling": "STANDARD_HANDLING"}
+    try:
+        if kind.name == "INTERVAL":
+            return E("", kind, interval_parts(g, node, select))
+        if kind.name == "TIMESTAMPTZ":
+            text = g.constant(as_type(node, VARCHAR), select)
+            moment = "NULL" if text is None else texts.string(text + ":00")
+            return E(f"CAST({moment} AS {spark_type(kind) if text is None else 'TIMESTAMP_LTZ'})", kind)
+        value = g.constant(node, select)
+    except GateError as error:
+        raise Refused(f"this constant ({error.message.splitlines()[0]})", where(node), hint=False) from None
+
+    if any(t.name == "TIMESTAMPTZ" for t in kind.args):
+        raise Refused(f"a constant of type {kind}", where(node))
+    printed = kind.name == "JSON" and value is not None and g.run("SELECT json(?)", value)[0][0] == value
+    return E(texts.literal(value, kind), kind, printed=printed)
+
+
+def interval_parts(g: Gate, node: Node, select: Node) -> tuple[tuple[str, str], ...]:
+    months, days, micros = g.interval({**node, "alias": "v"}, select)
+    if months is None:
+        raise Refused("an INTERVAL that is NULL", where(node))
+    return tuple((unit, str(int(n))) for unit, n in (("MONTH", months), ("DAY", days), ("MICROSECOND", micros)) if n)
+
+
+def value(w: Expressions, node: Node, what: str) -> Any:
+    """The Python value of an argument that must be constant."""
+    if node["class"] == "CONSTANT" and node["literal"]["kind"] in _READ:
+        return _READ[node["literal"]["kind"]](node["literal"].get("text") or "")
+    if node["class"] == "CONSTANT" or is_constant(w.scope.gate, node):
+        try:
+            return w.scope.gate.constant(
+                node, {**template(), "from_table": _EMPTY, "aggregate_handling": "STANDARD_HANDLING"}
+            )
+        except GateError as error:
+            raise Refused(f"{what}: {error.message}", where(node)) from None
+    raise Refused(f"{what} that is not a constant", where(node))
+
+
+def lambda_params(node: Node) -> list[str]:
+    lhs = node["lhs"]
+    if lhs["class"] == "COLUMN_REF":
+        return [lhs["column_names"][0].lower()]
+    return [a["expression"]["column_names"][0].lower() for a in lhs["arguments"]]
+
+
+def as_type(node: Node, kind: Type) -> Node:
+    """A cast of the node, as DuckDB parses it."""
+    if str(kind) not in _CASTS:
+        _CASTS[str(kind)] = gate().parse(f"SELECT CAST(1 AS {kind})")["node"]["select_list"][0]
+    return {**_CASTS[str(kind)], "child": {**node, "alias": ""}}
