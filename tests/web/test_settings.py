@@ -61,6 +61,7 @@ READS_ITSELF = {
     "ondatra_web/wsgi.py",  # which module the settings are
     "runtime/custody/secrets.py",
     "runtime/lake/spark.py",  # JAVA_HOME
+    "runtime/sql/places.py",  # DATABASE_URL: which file no model may read
     "runtime/push/http/client.py",  # SSL_CERT_FILE and its like
 }
 
