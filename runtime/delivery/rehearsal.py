@@ -16,9 +16,10 @@ from runtime.custody.masks import Masker
 from runtime.errors import Cancelled, ConfigError
 from runtime.model import Column
 from runtime.push.function import CallContext, CallResult, Outcome, PushCall, PushFunction, load_push
+from runtime.push.http.answers import Answer
 from runtime.push.http.auth import SecretSource
 from runtime.push.http.rate_limits import MemoryLimiter
-from runtime.push.http.requester import Answer, Request
+from runtime.push.http.requester import Request
 from runtime.staging.values import CHANGE_TYPE, ROW_ID, to_rows
 
 
@@ -59,8 +60,8 @@ class StandIns:
     def __init__(self, secrets: SecretSource) -> None:
         self._secrets = secrets
 
-    def get(self, name: str) -> str | None:
-        return self._secrets.get(name) or f"<{name}>"
+    def get(self, name: str, default: Any = None) -> Any:
+        return self._secrets.get(name) or (f"<{name}>" if default is None else default)
 
 
 @dataclass

@@ -20,8 +20,10 @@ from runtime.push.api_dict import Api
 from runtime.push.builtins import FUNCTIONS, Session
 from runtime.push.finite import finite
 from runtime.push.http.auth import Authorizer, SecretSource
+from runtime.push.http.calls import ApiCall, Calls
+from runtime.push.http.client import POOL, Transport, TransportError
 from runtime.push.http.rate_limits import Limiter
-from runtime.push.http.requester import POOL, ApiCall, Calls, Requester, Transport, TransportError
+from runtime.push.http.requester import Requester
 from runtime.push.starlark import Loader, Module, StarlarkFailure, Watch
 from runtime.push.statuses import Outcome, check_atomic, check_statuses
 

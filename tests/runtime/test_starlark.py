@@ -116,6 +116,14 @@ def test_print_goes_to_the_log_without_secrets(bench: Bench) -> None:
     assert result.prints == ['a 1 null {"k":"***"}']
 
 
+def test_a_variable_that_is_no_secret_is_shown(bench: Bench) -> None:
+    bench.secrets = {"URL": "http://crm.example", "K": "s3cr3t-value"}
+    text = f'{KEY}\ndef push(rows):\n    said = env.get("URL", secret=False) + env.get("NO", "!", secret=False)\n'
+    text += '    print(said, env.get("K"))\n    return {key(r): "warn: " + said for r in rows}\n'
+    result = bench.push(text)
+    assert (result.prints, result.outcomes[0].message) == (["http://crm.example! ***"], "http://crm.example!")
+
+
 def test_helpers_are_loaded_from_another_file_and_see_the_built_ins(bench: Bench) -> None:
     bench.lib("", name="unused")
     (bench.folder / "lib/names.star").write_text('def shout(s):\n    return sha256(s).upper() + env.get("X", "!")\n')
