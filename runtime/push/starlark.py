@@ -20,6 +20,7 @@ import starlark
 
 from runtime.errors import Cancelled, OndatraError, Problem, ProjectError
 from runtime.push import nesting
+from runtime.push.exact_text import exact
 
 #: Seconds of Starlark's own work within one call; requests and waits do not count.
 TIME_LIMIT = 60.0
@@ -171,7 +172,7 @@ class Loader:
         try:
             options = starlark.EvalOptions(check_cancelled=watch.look, max_callstack_size=CALL_DEPTH)
             starlark.eval_with(
-                options, module, starlark.parse(file, text, DIALECT), GLOBALS, starlark.FileLoader(loaded)
+                options, module, starlark.parse(file, exact(text), DIALECT), GLOBALS, starlark.FileLoader(loaded)
             )
             for name in ("push", "poll"):
                 if "rows" in functions.get(name, {}):
