@@ -31,7 +31,8 @@ from runtime.lake import spark
 from runtime.model import Column
 from runtime.pipeline import line as pipeline
 from runtime.project.check import Project
-from runtime.push.function import CallContext, PushFunction, load_push
+from runtime.push import apart
+from runtime.push.function import CallContext, PushFunction
 from runtime.records.query import Filter
 from runtime.sources.columns import WithSpark
 from runtime.sql import Translated
@@ -65,8 +66,8 @@ def prepare(workspace: Workspace, names: Sequence[str] = ()) -> Walk:
     """Checks everything that can be known; raises ProjectError or ConfigError before anything started."""
     project = projects.project_of(workspace, names, analyse=_Remembering(workspace))
     secrets = projects.secrets_of(workspace)
-    pushes = {
-        name: load_push(_folder(workspace), m.sink.function, secrets=secrets, sink_args=m.sink.args)
+    pushes: dict[str, PushFunction] = {
+        name: apart.load(_folder(workspace), m.sink.function, secrets=secrets, sink_args=m.sink.args)
         for name, m in project.models.items()
         if m.sink
     }

@@ -44,6 +44,20 @@ class Redactor:
             # as two escapes within each other, or within base64
             self._longest = max(self._longest, 12 * len(secret) + 2 * AROUND)
 
+    def known(self) -> tuple[frozenset[str], frozenset[str], int]:
+        """What it looks for, for another one to learn."""
+        return self._forms, self._parts, self._longest
+
+    def learn(self, known: tuple[frozenset[str], frozenset[str], int]) -> None:
+        forms, parts, longest = known
+        if forms <= self._forms:
+            return
+        with self._lock:
+            self._forms |= forms
+            self._parts |= parts
+            self._pattern, self._part = _any(self._forms), _any(self._parts)
+            self._longest = max(self._longest, longest)
+
     def add_basic(self, user: str, password: str) -> None:
         """The header that Basic makes of both is as good as the password."""
         self.add(password)

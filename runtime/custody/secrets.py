@@ -42,8 +42,12 @@ class Secrets:
 
 def from_environment(env: Mapping[str, str] | None = None) -> Secrets:
     """The process environment less the product's own settings."""
-    env = os.environ if env is None else env
-    return Secrets({k: v for k, v in env.items() if not k.startswith(OWN) and k not in OWN_NAMES}, "the environment")
+    return Secrets(without_own(os.environ if env is None else env), "the environment")
+
+
+def without_own(env: Mapping[str, str]) -> dict[str, str]:
+    """An environment less the product's own settings, its secrets among them."""
+    return {k: v for k, v in env.items() if not k.startswith(OWN) and k not in OWN_NAMES}
 
 
 def from_file(path: Path) -> Secrets:

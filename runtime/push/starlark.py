@@ -100,6 +100,7 @@ class Loader:
     def __init__(self, project_dir: Path, builtins: Mapping[str, Callable[..., Any]]) -> None:
         self.project_dir, self.builtins = project_dir, builtins
         self.modules: dict[str, Module] = {}
+        self.seconds: float | None = None  # what the top of a file may compute
         self._loading: list[str] = []
 
     def load(self, file: str) -> Module:
@@ -142,13 +143,18 @@ class Loader:
     def _exists(self, file: str) -> bool:
         return (self.project_dir / file).is_file()
 
-    def _compile(self, file: str) -> Module:
-        text = self.read(file)
+    def prepared(self) -> starlark.Module:
+        """A module with the built-ins, before a file's own text."""
         module = starlark.Module()
         for name, function in self.builtins.items():
             module.add_callable(name, function)
         for part in _PRELUDE:
             starlark.eval(module, starlark.parse(BUILTINS, part, DIALECT), GLOBALS, nesting.LOADER)
+        return module
+
+    def _compile(self, file: str) -> Module:
+        text = self.read(file)
+        module = self.prepared()
         inner: list[ProjectError] = []
 
         def loaded(name: str) -> starlark.FrozenModule:
@@ -168,7 +174,7 @@ class Loader:
                 raise
 
         functions = signatures(text)
-        watch = Watch(lambda: False)
+        watch = Watch(lambda: False, self.seconds)
         try:
             options = starlark.EvalOptions(check_cancelled=watch.look, max_callstack_size=CALL_DEPTH)
             starlark.eval_with(
@@ -195,7 +201,7 @@ def signatures(text: str) -> dict[str, dict[str, bool]]:
         head = _until_body(text[match.start() :])
         try:
             (node,) = ast.parse(head + " pass").body
-        except SyntaxError:
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         if isinstance(node, ast.FunctionDef):
             args = node.args
@@ -229,8 +235,9 @@ def _until_body(text: str) -> str:
 class Watch:
     """Starlark's check hook: ends a call that was cancelled, that computes too long or takes too much memory."""
 
-    def __init__(self, cancelled: Callable[[], bool]) -> None:
+    def __init__(self, cancelled: Callable[[], bool], seconds: float | None = None) -> None:
         self.cancelled = cancelled
+        self.seconds = TIME_LIMIT if seconds is None else seconds
         self.began = self.looked = time.monotonic()
         self.away = 0.0  # spent in requests and waits
         self.memory = _resident_lately(self.began)
@@ -242,8 +249,8 @@ class Watch:
         if now - self.looked < LOOK_EVERY:
             return False
         self.looked = now
-        if now - self.began - self.away > TIME_LIMIT:
-            self.why = f"the call computed longer than {TIME_LIMIT:g} s"
+        if now - self.began - self.away > self.seconds:
+            self.why = f"the call computed longer than {self.seconds:g} s"
             return True
         used = _resident()
         if used - self.memory > MEMORY_LIMIT:
@@ -302,7 +309,7 @@ def call(
         if not isinstance(error, TypeError | ValueError | OverflowError) and type(error).__name__ != "PanicException":
             raise
         raise StarlarkFailure(
-            f"{name}() gave or got a value that cannot pass between Starlark and Python: {error}"
+            f"{name.removeprefix('ondatra__')}() gave or got a value that cannot pass between Starlark and Python: {error}"
         ) from None
     finally:
         _local.session = before

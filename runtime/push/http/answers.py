@@ -44,6 +44,9 @@ class Answer:
     remarks: list[str] = field(default_factory=list)
     _text: str | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Answer, (self.status, self.headers, self.body)  # the rest follows from these
+
     @property
     def text(self) -> str:
         if self._text is None:

@@ -52,6 +52,16 @@ class Calls(Sequence[ApiCall]):
         """The places of those without an answer or with one from 400 on."""
         return [place for place, raw in enumerate(self._raw) if raw[5] is None or raw[5].status >= 400]
 
+    @classmethod
+    def of(cls, raw: list[tuple[Any, ...]], redactor: Redactor, batch_number: int) -> Calls:
+        """Those of another process, by its `raw`."""
+        made = cls(redactor, batch_number)
+        made._raw += raw
+        return made
+
+    def raw(self) -> list[tuple[Any, ...]]:
+        return self._raw
+
     def extend(self, more: Calls) -> None:
         self._raw += more._raw
 
