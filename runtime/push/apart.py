@@ -9,11 +9,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from runtime.errors import OndatraError
 from runtime.push.function import CallContext, CallResult, FinalizeResult, PollResult, PushCall, PushFunction, load_push
 from runtime.push.http.auth import SecretSource
 from runtime.push.http.calls import Calls
 from runtime.push.http.client import POOL
-from runtime.push.sandbox import Sandbox, SandboxDied, sandbox
+from runtime.push.sandbox import Answering, Sandbox, SandboxDied, sandbox
+from runtime.push.starlark import place_of
+
+#: Seconds that it may take to find where a call was.
+TRACING = 20.0
 
 
 class ApartPush(PushFunction):
@@ -29,7 +34,8 @@ class ApartPush(PushFunction):
             found: CallResult = self._there("push", (call,), {}, context, call.batch_number)
             return found
         except SandboxDied as died:
-            return CallResult(self._all(call.rows, _told("push", died), known=False), began, datetime.now(UTC))
+            told = self._told("push", died, (call,), {}, context)
+            return CallResult(self._all(call.rows, told, known=False), began, datetime.now(UTC))
 
     def poll(
         self,
@@ -46,7 +52,7 @@ class ApartPush(PushFunction):
             found: PollResult = self._there("poll", (job_ref, rows), more, context, batch_number)
             return found
         except SandboxDied as died:
-            told = _told("poll", died)
+            told = self._told("poll", died, (job_ref, rows), more, context)
             return PollResult(self._all(rows, told, known=False), began, datetime.now(UTC), error=told)
 
     def finalize(self, succeeded: int, failed: int, context: CallContext) -> FinalizeResult:
@@ -54,27 +60,12 @@ class ApartPush(PushFunction):
             found: FinalizeResult = self._there("finalize", (succeeded, failed), {}, context, 0)
             return found
         except SandboxDied as died:
-            return FinalizeResult(_told("finalize", died))
+            return FinalizeResult(self._told("finalize", died, (succeeded, failed), {}, context))
 
     def _there(
         self, method: str, given: tuple[Any, ...], more: Mapping[str, Any], context: CallContext, batch_number: int
     ) -> Any:
-        def answer(name: str, asked: tuple[Any, ...]) -> Any:
-            if name == "secret":
-                variable, has_default = asked
-                found = context.secrets.get(variable, _NOTHING) if has_default else context.secrets.get(variable)
-                return None if found is _NOTHING else found
-            if name == "take":
-                key, n, seconds = asked
-                context.limiter.take(key, n, seconds, context.cancelled)
-                return None
-            if name == "pause":
-                context.limiter.pause(*asked)
-                return None
-            if name == "send":
-                return context.transport.send(*asked)
-            return context.cancelled()
-
+        answer = _answering(context)
         there = sandbox()
         self._open(there, answer)
         own = context.transport is POOL
@@ -83,7 +74,28 @@ class ApartPush(PushFunction):
         self.redactor.learn(secrets)
         return replace(result, calls=Calls.of(raw, self.redactor, batch_number))
 
-    def _open(self, there: Sandbox, answer: Any) -> None:
+    def _told(
+        self, method: str, died: SandboxDied, given: tuple[Any, ...], more: Mapping[str, Any], context: CallContext
+    ) -> str:
+        place = self._place(died, method, given, more, context)
+        return f"{method}() was ended: {died}; what it had sent is not known{f' ({place})' if place else ''}"
+
+    def _place(
+        self, died: SandboxDied, method: str, given: tuple[Any, ...], more: Mapping[str, Any], context: CallContext
+    ) -> str:
+        """Where it was, by the same call once more with nothing sent; empty where that ends otherwise."""
+        there = sandbox()
+        asked = ("trace", self.name, dict(self.module.texts), self.api, method, given, more)
+        try:
+            there.call(asked, _answering(context), most=TRACING, within=TRACING)
+        except SandboxDied as again:
+            if there.place and str(again) == str(died):
+                return place_of(*there.place, self.module.texts)
+        except OndatraError:
+            pass  # it ended as other calls do
+        return ""
+
+    def _open(self, there: Sandbox, answer: Answering) -> None:
         if self._key not in there.known:
             there.call(("open", self._key, self.name, dict(self.module.texts), self.api), answer)
             there.known.add(self._key)
@@ -93,8 +105,24 @@ class ApartPush(PushFunction):
 _NOTHING = object()
 
 
-def _told(function: str, died: SandboxDied) -> str:
-    return f"{function}() was ended: {died}; what it had sent is not known"
+def _answering(context: CallContext) -> Answering:
+    """What a call over there may ask for."""
+
+    def answer(name: str, asked: tuple[Any, ...]) -> Any:
+        if name == "secret":
+            variable, has_default = asked
+            found = context.secrets.get(variable, _NOTHING) if has_default else context.secrets.get(variable)
+            return None if found is _NOTHING else found
+        if name == "take":
+            key, n, seconds = asked
+            return context.limiter.take(key, n, seconds, context.cancelled)
+        if name == "pause":
+            return context.limiter.pause(*asked)
+        if name == "send":
+            return context.transport.send(*asked)
+        return context.cancelled()
+
+    return answer
 
 
 def load(project_dir: Path, name: str, *, secrets: SecretSource, sink_args: Sequence[str] = ()) -> ApartPush:

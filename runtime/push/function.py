@@ -26,7 +26,7 @@ from runtime.push.http.rate_limits import Limiter
 from runtime.push.http.requester import Requester
 from runtime.push.starlark import Loader, Module, StarlarkFailure, Watch
 from runtime.push.statuses import Outcome, check_atomic, check_statuses
-from runtime.push.trial import try_out
+from runtime.push.trial import tried
 
 __all__ = [
     "ApiCall",
@@ -339,9 +339,8 @@ def _compile(project_dir: Path, name: str) -> Module:
     if known and known[0] == _stamps(project_dir, [f for f, _, _ in known[0]]):
         return known[1]
     loader = Loader(project_dir, FUNCTIONS)
-    try_out(loader, file)
-    module = loader.load(file)
-    _modules[(str(project_dir), file)] = (_stamps(project_dir, list(loader.modules)), module)
+    module = tried(loader, file)
+    _modules[(str(project_dir), file)] = (_stamps(project_dir, list(module.texts)), module)
     return module
 
 

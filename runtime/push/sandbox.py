@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import math
 import os
 import re
 import signal
@@ -30,6 +31,8 @@ from runtime.errors import OndatraError
 BEAT, STUCK = 0.5, 30.0
 #: Seconds between two looks while an answer is waited for.
 LOOK_EVERY = 0.5
+#: Where in the file of the process's errors traced.py has it write its place, and how long that is.
+AT, LENGTH = 1 << 20, 256
 #: Answers a question of the process: its name and arguments.
 Answering = Callable[[str, tuple[Any, ...]], Any]
 
@@ -39,6 +42,10 @@ PASSED = re.compile(
     r"PATH|HOME|LANG|LC_\w+|TZ|LD_LIBRARY_PATH|(https?|all|no)_proxy|SSL_CERT_(FILE|DIR)|(REQUESTS|CURL)_CA_BUNDLE",
     re.IGNORECASE,
 )
+
+
+#: What is said where an allocation fails.
+_MEMORY = re.compile("memory allocation|out of memory|AlignedSize must not|capacity overflow")
 
 
 def _environment() -> dict[str, str]:
@@ -75,13 +82,17 @@ class Sandbox:
     def alive(self) -> bool:
         return self.process.poll() is None
 
-    def call(self, asked: tuple[Any, ...], answering: Answering, *, most: float = STUCK) -> Any:
-        """What the process answers. Raises SandboxDied, and what was raised over there or by `answering`."""
+    def call(
+        self, asked: tuple[Any, ...], answering: Answering, *, most: float | None = None, within: float = math.inf
+    ) -> Any:
+        """What the process answers. It is ended after `most` seconds without a word (STUCK), or when it has not
+        answered `within` seconds. Raises SandboxDied, and what was raised over there or by `answering`."""
+        until = time.monotonic() + within
         connection = self._connection()
         try:
             connection.send(asked)
             while True:
-                self._wait(connection, most)
+                self._wait(connection, STUCK if most is None else most, until)
                 kind, value = connection.recv()
                 if kind == "done":
                     self._idle.append(connection)
@@ -123,13 +134,20 @@ class Sandbox:
             theirs.close()
         return Connection(mine.detach())
 
-    def _wait(self, connection: Connection, most: float) -> None:
+    @property
+    def place(self) -> tuple[str, int] | None:
+        """File and line of the last mark."""
+        found = os.pread(self._errors.fileno(), LENGTH, AT).decode("utf-8", "replace").split("\n")
+        return (found[0], int(found[1])) if len(found) > 1 else None
+
+    def _wait(self, connection: Connection, most: float, until: float) -> None:
         began = time.monotonic()
         while not connection.poll(LOOK_EVERY):
             with contextlib.suppress(BlockingIOError), self._lock:
                 if self._control.recv(4096):
-                    self._heard = max(self._heard, time.monotonic())
-            if time.monotonic() - max(self._heard, began) > most:
+                    self._heard = time.monotonic()
+            now = time.monotonic()
+            if now - max(self._heard, began) > most or now > until:
                 self.process.send_signal(signal.SIGKILL)
 
     def _why(self) -> str:
@@ -138,7 +156,7 @@ class Sandbox:
         said = self._errors.read(4096).decode("utf-8", "replace").strip()
         if code == -signal.SIGKILL:
             return "one step of it took too long"
-        if code == -signal.SIGABRT and "memory allocation" in said:
+        if code == -signal.SIGABRT and _MEMORY.search(said):
             return "it took too much memory"
         if code in (-signal.SIGSEGV, -signal.SIGBUS) or "overflowed its stack" in said:
             return "a value is nested too deeply"

@@ -13,6 +13,7 @@ import time
 import tokenize
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -50,14 +51,25 @@ class StarlarkFailure(OndatraError):
 
 @dataclass(frozen=True)
 class Module:
-    """A compiled file. `parameters` of each function that its text defines, with True for those that have a default."""
+    """A file. `parameters` of each function that its text defines, with True for those that have a default; `texts` of
+    this file and all that it loads."""
 
     file: str
-    frozen: starlark.FrozenModule
     text: str
     parameters: Mapping[str, Mapping[str, bool]]
     lines: Mapping[str, int]
     texts: Mapping[str, str]
+    compiled: Callable[[], starlark.FrozenModule]
+
+    @classmethod
+    def of(cls, file: str, texts: Mapping[str, str], compiled: Callable[[], starlark.FrozenModule]) -> Module:
+        text = texts[file]
+        lines = {m[1]: text.count("\n", 0, m.start()) + 1 for m in re.finditer(r"^def[ \t]+(\w+)", text, re.MULTILINE)}
+        return cls(file, text, signatures(text), lines, texts, compiled)
+
+    @cached_property
+    def frozen(self) -> starlark.FrozenModule:
+        return self.compiled()
 
 
 #: Evaluated in each module before the file's own text, under names that no file uses. Two steps, because a name may not
@@ -140,7 +152,7 @@ class Loader:
                 why = f"cannot be read: {error.strerror}"
             raise ProjectError([Problem(file, 1, f"{file} {why}; lib/ has {near}")]) from None
 
-    def _exists(self, file: str) -> bool:
+    def exists(self, file: str) -> bool:
         return (self.project_dir / file).is_file()
 
     def prepared(self) -> starlark.Module:
@@ -166,7 +178,7 @@ class Loader:
                 inner.append(
                     ProjectError(
                         [
-                            Problem(file, line, p.message) if p.file == name and not self._exists(name) else p
+                            Problem(file, line, p.message) if p.file == name and not self.exists(name) else p
                             for p in error.problems
                         ]
                     )
@@ -189,9 +201,8 @@ class Loader:
             failure = explain(str(error), {file: text}, watch)
             line = re.search(rf"{re.escape(file)} line (\d+)", failure.place)
             raise ProjectError([Problem(file, int(line[1]) if line else 1, failure.message)]) from None
-        lines = {m[1]: text.count("\n", 0, m.start()) + 1 for m in re.finditer(r"^def[ \t]+(\w+)", text, re.MULTILINE)}
-        texts = {file: text, **{f: m.text for f, m in self.modules.items()}}
-        return Module(file, module.freeze(), text, functions, lines, texts)
+        frozen = module.freeze()
+        return Module.of(file, {file: text, **{f: m.text for f, m in self.modules.items()}}, lambda: frozen)
 
 
 def signatures(text: str) -> dict[str, dict[str, bool]]:
@@ -305,11 +316,10 @@ def call(
         if isinstance(watch.raised, Cancelled):
             raise watch.raised from None
         raise explain(str(error), module.texts, watch) from None
-    except BaseException as error:
-        if not isinstance(error, TypeError | ValueError | OverflowError) and type(error).__name__ != "PanicException":
-            raise
+    except (TypeError, ValueError, OverflowError) as error:
         raise StarlarkFailure(
-            f"{name.removeprefix('ondatra__')}() gave or got a value that cannot pass between Starlark and Python: {error}"
+            f"{name.removeprefix('ondatra__')}() gave or got a value that cannot pass between Starlark and Python: "
+            f"{error}"
         ) from None
     finally:
         _local.session = before
@@ -339,8 +349,7 @@ def explain(said: str, texts: Mapping[str, str], watch: Watch | None = None) -> 
         file, line = frames[-1] if frames else ("", 0)
     place = ""
     if file:
-        function = _function_at(texts[file], line)
-        place = f"{file} line {line}" + (f", in {function}" if function else "")
+        place = place_of(file, line, texts)
     if watch and watch.why:
         message = watch.why
     elif watch and watch.raised is not None:
@@ -348,6 +357,12 @@ def explain(said: str, texts: Mapping[str, str], watch: Watch | None = None) -> 
     if message.startswith("fail: ") or message == "fail:":
         return StarlarkFailure(message[6:] or "fail() without a message", failed=True, place=place)
     return StarlarkFailure(message, place=place)
+
+
+def place_of(file: str, line: int, texts: Mapping[str, str]) -> str:
+    """A line as people find it."""
+    function = _function_at(texts[file], line)
+    return f"{file} line {line}" + (f", in {function}" if function else "")
 
 
 def _function_at(text: str, line: int) -> str:
