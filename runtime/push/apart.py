@@ -87,7 +87,7 @@ class ApartPush(PushFunction):
         there = sandbox()
         asked = ("trace", self.name, dict(self.module.texts), self.api, method, given, more)
         try:
-            there.call(asked, _answering(context), most=TRACING, within=TRACING)
+            there.call(asked, _answering(context), within=TRACING)
         except SandboxDied as again:
             if there.place and str(again) == str(died):
                 return place_of(*there.place, self.module.texts)
