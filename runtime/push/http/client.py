@@ -151,7 +151,6 @@ class _Handle:
 
     def _once(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float) -> Answer:
         self._head.clear()
-        self._body.clear()
         self._began = 0.0
         try:
             self._say(method, url, headers, body, timeout)
@@ -168,6 +167,8 @@ class _Handle:
             raise AnswerTooLarge(f"{method} {url}: {error}") from None
         except ValueError as error:
             raise (TransportError if self._began else OndatraError)(f"{method} {_visible(url)}: {error}") from None
+        finally:
+            self._body.clear()  # a handle that rests shall not hold it
 
     def _say(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float) -> None:
         curl, said = self._curl, self._said
