@@ -66,7 +66,7 @@ class Sandbox:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "runtime.push.sandbox_child", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
-            start_new_session=True,  # a Ctrl-C is for this process, which lets calls end
+            process_group=0,  # a Ctrl-C is for this process; no session of its own, which the scheduler would set apart
             cwd=root,
             env={**_environment(), "PYTHONPATH": root, "MALLOC_ARENA_MAX": "2"},
             stderr=self._errors,
