@@ -43,7 +43,7 @@ def ours(rows: int, slug: str = "bench") -> float:
 
 
 def own_client() -> Client:
-    """The product's client and nothing else: it stays awake for answers that come at once, as the bare one does not."""
+    """The product's client and nothing else."""
     from runtime.push.http.client import POOL
 
     headers = {"Content-Type": "application/json"}

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from ondatra_web.models import RateLimitHit, Workspace
 from ondatra_web.runs.patience import patiently
-from runtime.push.http.rate_limits import Limiter, RedisLimiter, wait
+from runtime.push.http.rate_limits import LONGEST_PAUSE, Limiter, RedisLimiter, wait
 
 #: Until when a budget rests, and when it was told to.
 PAUSE, ASKED = "pause:", "paused:"
@@ -38,8 +38,9 @@ class DatabaseLimiter:
 
     @patiently
     def pause(self, key: str, until: float) -> None:
-        """No request of this budget before that Unix time."""
+        """No request of this budget before that Unix time, or for LONGEST_PAUSE at most."""
         name, now = self.prefix + key, time.time()
+        until = min(until, now + LONGEST_PAUSE)
         with transaction.atomic():
             RateLimitHit.objects.filter(key=PAUSE + name, at__lt=until).delete()
             RateLimitHit.objects.filter(key=ASKED + name).delete()
@@ -57,6 +58,7 @@ class DatabaseLimiter:
                 key=ASKED + key, at__gt=now + 1
             ).exists():  # the clock was set back since: nobody knows how long to wait
                 RateLimitHit.objects.filter(key__in=(PAUSE + key, ASKED + key)).delete()
+            RateLimitHit.objects.filter(key=PAUSE + key, at__gt=now + LONGEST_PAUSE).update(at=now + LONGEST_PAUSE)
             paused = (
                 RateLimitHit.objects.filter(key=PAUSE + key, at__gt=now)
                 .order_by("-at")

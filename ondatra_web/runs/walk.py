@@ -23,7 +23,8 @@ from runtime.lake import spark
 from runtime.model import Column, Model
 from runtime.pipeline.building import Result
 from runtime.project.check import Project
-from runtime.push.function import CallContext, PushFunction, load_push
+from runtime.push import apart
+from runtime.push.function import CallContext, PushFunction
 from runtime.sources.columns import WithSpark
 from runtime.sql import Translated
 from runtime.store.base import Store
@@ -53,7 +54,7 @@ def prepare(workspace: Workspace, names: Sequence[str] = ()) -> Walk:
     secrets = projects.secrets_of(workspace)
     folder = Path(workspace.project_dir)
     pushes = {
-        name: load_push(folder, m.sink.function, secrets=secrets, sink_args=m.sink.args)
+        name: apart.load(folder, m.sink.function, secrets=secrets, sink_args=m.sink.args)
         for name, m in project.models.items()
         if m.sink
     }

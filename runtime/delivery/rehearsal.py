@@ -15,10 +15,12 @@ import pyarrow.parquet
 from runtime.custody.masks import Masker
 from runtime.errors import Cancelled, ConfigError
 from runtime.model import Column
-from runtime.push.function import CallContext, CallResult, Outcome, PushCall, PushFunction, load_push
+from runtime.push import apart
+from runtime.push.function import CallContext, CallResult, Outcome, PushCall, PushFunction
+from runtime.push.http.answers import Answer
 from runtime.push.http.auth import SecretSource
 from runtime.push.http.rate_limits import MemoryLimiter
-from runtime.push.http.requester import Answer, Request
+from runtime.push.http.requester import Request
 from runtime.staging.values import CHANGE_TYPE, ROW_ID, to_rows
 
 
@@ -59,8 +61,8 @@ class StandIns:
     def __init__(self, secrets: SecretSource) -> None:
         self._secrets = secrets
 
-    def get(self, name: str) -> str | None:
-        return self._secrets.get(name) or f"<{name}>"
+    def get(self, name: str, default: Any = None) -> Any:
+        return self._secrets.get(name) or (f"<{name}>" if default is None else default)
 
 
 @dataclass
@@ -118,7 +120,7 @@ def rehearse(
 ) -> Rehearsal:
     """Calls push() with the rows in batches, then poll() once for each job. Raises ProjectError."""
     standing = StandIns(secrets)
-    push = load_push(project_dir, name, secrets=standing)
+    push = apart.load(project_dir, name, secrets=standing)
     context = CallContext(
         secrets=standing,
         limiter=MemoryLimiter(),
@@ -158,7 +160,7 @@ def first_requests(
 
     Secrets and masked values are taken out. Raises ProjectError.
     """
-    push = load_push(
+    push = apart.load(
         project_dir, name, secrets=secrets
     )  # of its own: it may not share a token with calls that are real
     auth = push.api.auth

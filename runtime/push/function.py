@@ -20,10 +20,13 @@ from runtime.push.api_dict import Api
 from runtime.push.builtins import FUNCTIONS, Session
 from runtime.push.finite import finite
 from runtime.push.http.auth import Authorizer, SecretSource
+from runtime.push.http.calls import ApiCall, Calls
+from runtime.push.http.client import POOL, Transport, TransportError
 from runtime.push.http.rate_limits import Limiter
-from runtime.push.http.requester import POOL, ApiCall, Calls, Requester, Transport, TransportError
+from runtime.push.http.requester import Requester
 from runtime.push.starlark import Loader, Module, StarlarkFailure, Watch
 from runtime.push.statuses import Outcome, check_atomic, check_statuses
+from runtime.push.trial import tried
 
 __all__ = [
     "ApiCall",
@@ -336,8 +339,8 @@ def _compile(project_dir: Path, name: str) -> Module:
     if known and known[0] == _stamps(project_dir, [f for f, _, _ in known[0]]):
         return known[1]
     loader = Loader(project_dir, FUNCTIONS)
-    module = loader.load(file)
-    _modules[(str(project_dir), file)] = (_stamps(project_dir, list(loader.modules)), module)
+    module = tried(loader, file)
+    _modules[(str(project_dir), file)] = (_stamps(project_dir, list(module.texts)), module)
     return module
 
 

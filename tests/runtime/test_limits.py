@@ -71,6 +71,19 @@ def test_a_pause_in_the_past_is_none(limiter: Limiter) -> None:
     assert seconds(lambda: limiter.take("a", 1, 1, never)) < 0.2
 
 
+@pytest.mark.parametrize("until", [9e15, 99999999999.0, float("inf")])
+def test_a_pause_lasts_an_hour_at_most(limiter: Limiter, until: float) -> None:
+    limiter.pause("a", until)
+    assert 3590 < left(limiter, "a") <= 3600
+
+
+def left(limiter: Limiter, key: str) -> float:
+    """Seconds that this budget still rests."""
+    if isinstance(limiter, RedisLimiter):
+        return float(limiter._redis.pttl(limiter._name(key) + ":pause")) / 1000
+    return limiter._try(key, 1, 1)  # type: ignore[attr-defined]
+
+
 def test_a_wait_ends_with_a_cancel(limiter: Limiter) -> None:
     stop = threading.Event()
     threading.Timer(0.3, stop.set).start()
