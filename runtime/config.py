@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 from runtime.errors import ConfigError
 
+#: The folder that holds the code: the top of a clone, or where packages are installed.
 ROOT = Path(__file__).resolve().parent.parent
+#: Whether that is a clone, which is a project itself and keeps everything below itself.
+IN_CLONE = (ROOT / "manage.py").is_file()
 #: So many models are built at the same time unless something else is asked for: each holds its change set in memory.
 MOST_BUILDS = 4
 
@@ -44,8 +48,8 @@ class Config:
 
     @property
     def jars_dir(self) -> Path:
-        """The Delta jars, resolved once at set-up and kept; no start needs the network."""
-        return Path(os.environ.get("ONDATRA_JARS_DIR", ROOT / ".venv" / "jars"))
+        """The Delta jars, resolved once and kept; no later start needs the network."""
+        return Path(os.environ.get("ONDATRA_JARS_DIR") or (ROOT / ".venv" / "jars" if IN_CLONE else _cache() / "jars"))
 
     @property
     def spark_needs_s3(self) -> bool:
@@ -83,6 +87,12 @@ def from_env(env: Mapping[str, str] = os.environ) -> Config:
         plain_build=env.get("ONDATRA_PLAIN_BUILD", "").lower() not in ("", "off", "0", "no", "false"),
         keeps_sync_log=env.get("ONDATRA_SYNC_LOG", "").lower() not in ("off", "0", "no", "false"),
     )
+
+
+def _cache() -> Path:
+    """What all installs of this person share; jars of another Delta would not start."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return home / "ondatra" / f"delta-{version('delta-spark')}"
 
 
 def _number(env: Mapping[str, str], name: str, usual: int) -> int:
