@@ -14,6 +14,7 @@ tracking    where a run's records lie and who may ask for them: stores, buckets,
 projects    a workspace's folder as the runtime's project, with its secrets
 workers     life and death of processes
 models      the tables, one noun a file
-management  the commands
+management  the commands, which `command_line` finds from anywhere
+serving     what `bin/up` and `ondatra up` start on one machine
 demo        data and a destination to try it with
 """

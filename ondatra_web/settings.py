@@ -10,7 +10,9 @@ import environ
 
 from runtime import config
 
-BASE_DIR = Path(__file__).resolve().parent.parent
+#: Holds templates/ and static/: the package itself where it was installed from a wheel, the top of a clone.
+PACKAGE = Path(__file__).resolve().parent
+PAGES = PACKAGE if (PACKAGE / "templates").is_dir() else PACKAGE.parent
 ONDATRA = config.from_env()
 ONDATRA.data_dir.mkdir(parents=True, exist_ok=True)
 env = environ.Env()
@@ -62,7 +64,7 @@ WSGI_APPLICATION = "ondatra_web.wsgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [PAGES / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -97,8 +99,8 @@ LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "static/"
-STATICFILES_DIRS = [BASE_DIR / "static"]
-STATIC_ROOT = BASE_DIR / "staticfiles"
+STATICFILES_DIRS = [PAGES / "static"]
+STATIC_ROOT = ONDATRA.project_dir / "staticfiles"
 WHITENOISE_USE_FINDERS = True
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"

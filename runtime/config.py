@@ -45,11 +45,23 @@ class Config:
     builds: int = 1
     #: Whether builds do without private parts of Spark and of Delta.
     plain_build: bool = False
+    #: The folder with models/ and lib/ that the workspace `default` of a fresh install gets.
+    project_dir: Path = ROOT
+    #: Where the pages are served.
+    web_host: str = "127.0.0.1"
+    web_port: int = 8000
 
     @property
     def jars_dir(self) -> Path:
         """The Delta jars, resolved once and kept; no later start needs the network."""
         return Path(os.environ.get("ONDATRA_JARS_DIR") or (ROOT / ".venv" / "jars" if IN_CLONE else _cache() / "jars"))
+
+    def command(self, text: str) -> str:
+        """How a person calls one of the product's commands here, for messages: `python manage.py runs`, `ondatra
+        runs`; `up` is `bin/up` in a clone."""
+        if self.project_dir != ROOT:
+            return f"ondatra {text}"
+        return "bin/up" if text == "up" else f"python manage.py {text}"
 
     @property
     def spark_needs_s3(self) -> bool:
@@ -63,12 +75,14 @@ class Config:
 
 def from_env(env: Mapping[str, str] = os.environ) -> Config:
     """The configuration that the environment describes; nothing is created."""
-    data = Path(env.get("ONDATRA_DATA_DIR") or ROOT / "data").resolve()
+    project = Path(env.get("ONDATRA_PROJECT_DIR") or ROOT).resolve()
+    data = Path(env.get("ONDATRA_DATA_DIR") or project / "data").resolve()
 
     def place(name: str, folder: str) -> str:
         return (env.get(name) or (data / folder).as_uri()).rstrip("/")
 
     return Config(
+        project_dir=project,
         data_dir=data,
         lake_url=place("ONDATRA_LAKE_URL", "lake"),
         staging_url=place("ONDATRA_STAGING_URL", "staging"),
@@ -85,6 +99,8 @@ def from_env(env: Mapping[str, str] = os.environ) -> Config:
         builds=_number(env, "ONDATRA_BUILDS", min(max(len(os.sched_getaffinity(0)), 2), MOST_BUILDS)),
         api_rate=_number(env, "ONDATRA_API_RATE", 600),
         plain_build=env.get("ONDATRA_PLAIN_BUILD", "").lower() not in ("", "off", "0", "no", "false"),
+        web_host=env.get("ONDATRA_WEB_HOST") or "127.0.0.1",
+        web_port=_number(env, "ONDATRA_WEB_PORT", 8000),
         keeps_sync_log=env.get("ONDATRA_SYNC_LOG", "").lower() not in ("off", "0", "no", "false"),
     )
 

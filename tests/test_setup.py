@@ -8,12 +8,13 @@ import socket
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ondatra_web.serving import ports, processes
 from runtime.errors import ConfigError
 from runtime.lake import jars
 
@@ -31,11 +32,6 @@ def _script(name: str) -> Any:
 @pytest.fixture
 def setup() -> Any:
     return _script("_setup")
-
-
-@pytest.fixture
-def serve() -> Any:
-    return _script("_serve")
 
 
 def test_a_machine_without_java_and_without_root_is_told_what_to_install(
@@ -133,23 +129,20 @@ def test_a_database_that_is_empty_or_away_is_one_line_without_its_password(tmp_p
     assert (code, "127.0.0.1" in said, "very-secret" in said, "\n" in said) == (1, True, False, False), said
 
 
-def test_a_taken_port_is_named_and_stepped_over(serve: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_taken_port_is_named_and_stepped_over(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         holder.listen()
         port = holder.getsockname()[1]
-        found = serve.free_port(port, "the pages")
+        found = ports.free(port, "the pages")
     assert found > port and capsys.readouterr().out == f"  port {port} is taken: the pages uses {found}\n"
 
 
-def test_a_second_start_on_the_same_data_is_refused(
-    serve: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(serve, "DATA", tmp_path)
-    with serve.ExitStack() as first, serve.ExitStack() as second:
-        serve.only_one(first)
-        with pytest.raises(serve.StartError, match=rf"bin/up already runs on {tmp_path} \(process {os.getpid()}\)"):
-            serve.only_one(second)
+def test_a_second_start_on_the_same_data_is_refused(tmp_path: Path) -> None:
+    with ExitStack() as first, ExitStack() as second:
+        processes.only_one(first, tmp_path)
+        with pytest.raises(ConfigError, match=rf"{tmp_path} is served already \(process {os.getpid()}\)"):
+            processes.only_one(second, tmp_path)
 
 
 def test_the_first_user_is_an_owner_and_the_password_is_shown_once(db: None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
 from ondatra_web.models import Run, Sync
@@ -41,7 +42,8 @@ def told(sync: Sync, run: Run, url: str) -> list[str]:
         lines.append(f"    {run.status}: {run.error}")
     lines += [f"    {line}" for line in records.reasons(run.pk)]
     only = " --status rejected" if run.rejected else ""
-    lines.append(
-        f"    {url}/runs/{run.pk}/records/" if url else f"    .venv/bin/python manage.py records {run.pk}{only}"
-    )
+    command = settings.ONDATRA.command(f"records {run.pk}{only}")
+    if command.startswith("python "):
+        command = f".venv/bin/{command}"  # whoever called bin/up has not activated the environment
+    lines.append(f"    {url}/runs/{run.pk}/records/" if url else f"    {command}")
     return lines
