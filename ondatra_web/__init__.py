@@ -17,6 +17,7 @@ workers     life and death of processes
 stopping    what a signal does to one
 checks      settings that cannot be used, told before anything starts
 models      the tables, one noun a file
-management  the commands
+management  the commands, which `command_line` finds from anywhere
+serving     what `bin/up` and `ondatra up` start on one machine
 demo        data and a destination to try it with
 """

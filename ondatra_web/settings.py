@@ -11,7 +11,9 @@ import environ
 from runtime import config
 from runtime.custody import private
 
-BASE_DIR = Path(__file__).resolve().parent.parent
+#: Holds templates/ and static/: the package itself where it was installed from a wheel, the top of a clone.
+PACKAGE = Path(__file__).resolve().parent
+PAGES = PACKAGE if (PACKAGE / "templates").is_dir() else PACKAGE.parent
 ONDATRA = config.read()  # ondatra_web.checks tells what of it is wrong
 private.folder(ONDATRA.data_dir)
 env = environ.Env()
@@ -63,7 +65,7 @@ WSGI_APPLICATION = "ondatra_web.wsgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [PAGES / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -105,8 +107,8 @@ LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "static/"
-STATICFILES_DIRS = [BASE_DIR / "static"]
-STATIC_ROOT = BASE_DIR / "staticfiles"
+STATICFILES_DIRS = [PAGES / "static"]
+STATIC_ROOT = ONDATRA.project_dir / "staticfiles"
 WHITENOISE_USE_FINDERS = True
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"

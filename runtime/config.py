@@ -6,12 +6,16 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from runtime.errors import ConfigError
 
+#: The folder that holds the code: the top of a clone, or where packages are installed.
 ROOT = Path(__file__).resolve().parent.parent
+#: Whether that is a clone, which is a project itself and keeps everything below itself.
+IN_CLONE = (ROOT / "manage.py").is_file()
 #: So many models are built at the same time unless something else is asked for: each holds its change set in memory.
 MOST_BUILDS = 4
 SHORTEST_KEY = 32
@@ -95,6 +99,18 @@ class Config:
     wrong: tuple[Wrong, ...] = ()
     #: Whether builds do without private parts of Spark and of Delta.
     plain_build: bool = False
+    #: The folder with models/ and lib/ that the workspace `default` of a fresh install gets.
+    project_dir: Path = ROOT
+    #: Where the pages are served.
+    web_host: str = "127.0.0.1"
+    web_port: int = 8000
+
+    def command(self, text: str) -> str:
+        """How a person calls one of the product's commands here, for messages: `python manage.py runs`, `ondatra
+        runs`; `up` is `bin/up` in a clone."""
+        if self.project_dir != ROOT:
+            return f"ondatra {text}"
+        return "bin/up" if text == "up" else f"python manage.py {text}"
 
     @property
     def spark_needs_s3(self) -> bool:
@@ -118,11 +134,13 @@ def from_env(environment: Mapping[str, str] = os.environ) -> Config:
 def read(environment: Mapping[str, str] = os.environ) -> Config:
     """The same, with what is wrong told in `wrong`. A setting keeps its number for good: people look it up."""
     env = _Environment(environment)
-    data = Path(env.text("ONDATRA_DATA_DIR") or ROOT / "data").resolve()
+    project = Path(env.text("ONDATRA_PROJECT_DIR") or ROOT).resolve()
+    data = Path(env.text("ONDATRA_DATA_DIR") or project / "data").resolve()
     if data.exists() and not data.is_dir():
         env.refuse(1, "ONDATRA_DATA_DIR", str(data), "the path of a folder is expected")
 
     return Config(
+        project_dir=project,
         data_dir=data,
         lake_url=env.place(2, "ONDATRA_LAKE_URL", data / "lake"),
         staging_url=env.place(3, "ONDATRA_STAGING_URL", data / "staging"),
@@ -137,7 +155,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Config:
             secret=env.text("AWS_SECRET_ACCESS_KEY") or None,
             token=env.text("AWS_SESSION_TOKEN") or None,
         ),
-        jars_dir=Path(env.text("ONDATRA_JARS_DIR") or ROOT / ".venv" / "jars"),
+        jars_dir=Path(env.text("ONDATRA_JARS_DIR") or (ROOT / ".venv" / "jars" if IN_CLONE else _cache(env) / "jars")),
         driver_memory=env.checked(
             8, "SPARK_DRIVER_MEMORY", JVM_SIZE.fullmatch, "a size such as 1800m or 4g is expected"
         )
@@ -154,6 +172,8 @@ def read(environment: Mapping[str, str] = os.environ) -> Config:
         builds=env.number(15, "ONDATRA_BUILDS", min(max(len(os.sched_getaffinity(0)), 2), MOST_BUILDS)),
         api_rate=env.number(20, "ONDATRA_API_RATE", 600),
         plain_build=env.switch(21, "ONDATRA_PLAIN_BUILD", usual=False),
+        web_host=env.text("ONDATRA_WEB_HOST") or "127.0.0.1",
+        web_port=env.number(22, "ONDATRA_WEB_PORT", 8000),
         fault=env.text("ONDATRA_FAULT"),
         wrong=tuple(env.wrong),
     )
@@ -253,3 +273,9 @@ def _is_database(text: str) -> bool:
 
 def _is_redis(text: str) -> bool:
     return text.startswith(("redis://", "rediss://", "unix://"))
+
+
+def _cache(env: _Environment) -> Path:
+    """What all installs of this person share; jars of another Delta would not start."""
+    home = Path(env.text("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return home / "ondatra" / f"delta-{version('delta-spark')}"

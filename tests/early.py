@@ -11,6 +11,7 @@ import tempfile
 OWN = (
     "DATABASE_URL",
     "REDIS_URL",
+    "ONDATRA_PROJECT_DIR",
     "ONDATRA_LAKE_URL",
     "ONDATRA_STAGING_URL",
     "ONDATRA_TRACKING_URL",

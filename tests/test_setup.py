@@ -8,11 +8,15 @@ import socket
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from ondatra_web.serving import ports, processes
+from runtime.errors import ConfigError
+from runtime.lake import jars
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -30,15 +34,10 @@ def setup() -> Any:
     return _script("_setup")
 
 
-@pytest.fixture
-def serve() -> Any:
-    return _script("_serve")
-
-
 def test_a_machine_without_java_and_without_root_is_told_what_to_install(
     setup: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(setup, "JVMS", tmp_path)
+    monkeypatch.setattr(setup.java, "JVMS", tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(SystemExit):
@@ -54,9 +53,10 @@ def test_a_java_that_is_too_old_is_not_taken(setup: Any, monkeypatch: pytest.Mon
     old.parent.mkdir()
     old.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
     old.chmod(0o755)
-    monkeypatch.setattr(setup, "JVMS", tmp_path / "none")
+    monkeypatch.setattr(setup.java, "JVMS", tmp_path / "none")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert setup._java() == ""
+    with pytest.raises(ConfigError, match=rf"Java 17 was not found \({old} is Java 11\): install it "):
+        setup.java.find()
 
 
 def test_a_java_outside_of_path_is_found_and_used(setup: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -64,11 +64,11 @@ def test_a_java_outside_of_path_is_found_and_used(setup: Any, monkeypatch: pytes
     java.parent.mkdir(parents=True)
     java.write_text("#!/bin/sh\necho 'openjdk version \"21.0.1\"' >&2\n")
     java.chmod(0o755)
-    monkeypatch.setattr(setup, "JVMS", tmp_path / "jvm")
+    monkeypatch.setattr(setup.java, "JVMS", tmp_path / "jvm")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", "")
-    monkeypatch.setattr(setup.subprocess, "run", _with_path(os.defpath))
-    assert (setup._java(), os.environ["JAVA_HOME"]) == ("Java 21", str(tmp_path / "jvm" / "java-21"))
+    monkeypatch.setattr(setup.java.subprocess, "run", _with_path(os.defpath))
+    assert (setup.java.find(), os.environ["JAVA_HOME"]) == (21, str(tmp_path / "jvm" / "java-21"))
 
 
 def _with_path(path: str) -> Any:
@@ -129,23 +129,20 @@ def test_a_database_that_is_empty_or_away_is_one_line_without_its_password(tmp_p
     assert (code, "127.0.0.1" in said, "very-secret" in said, "\n" in said) == (1, True, False, False), said
 
 
-def test_a_taken_port_is_named_and_stepped_over(serve: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_taken_port_is_named_and_stepped_over(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         holder.listen()
         port = holder.getsockname()[1]
-        found = serve.free_port(port, "the pages")
+        found = ports.free(port, "the pages")
     assert found > port and capsys.readouterr().out == f"  port {port} is taken: the pages uses {found}\n"
 
 
-def test_a_second_start_on_the_same_data_is_refused(
-    serve: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(serve, "DATA", tmp_path)
-    with serve.ExitStack() as first, serve.ExitStack() as second:
-        serve.only_one(first)
-        with pytest.raises(serve.StartError, match=rf"bin/up already runs on {tmp_path} \(process {os.getpid()}\)"):
-            serve.only_one(second)
+def test_a_second_start_on_the_same_data_is_refused(tmp_path: Path) -> None:
+    with ExitStack() as first, ExitStack() as second:
+        processes.only_one(first, tmp_path)
+        with pytest.raises(ConfigError, match=rf"{tmp_path} is served already \(process {os.getpid()}\)"):
+            processes.only_one(second, tmp_path)
 
 
 def test_the_first_user_is_an_owner_and_the_password_is_shown_once(db: None) -> None:
@@ -180,3 +177,32 @@ def test_jars_that_spark_ships_itself_are_left_out() -> None:
         "scala-library_2.13-1.0.jar",
     ]
     assert [artifact(n) for n in named] == ["slf4j-api", "slf4j-api", "delta-spark_4.2_2.13", "scala-library_2.13"]
+
+
+def test_jars_that_are_there_are_taken_without_a_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    names = ["io.delta_delta-spark_4.2_2.13-4.4.0.jar", "org.postgresql_postgresql-42.7.8.jar"]
+    for name in names:
+        (tmp_path / name).touch()
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "none"))
+    assert jars.ready(tmp_path, "delta") == [tmp_path / name for name in names]
+
+
+def test_jars_that_cannot_be_fetched_are_one_line_with_the_way_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fails = tmp_path / "python"
+    fails.write_text("#!/bin/sh\necho starting\necho 'is Maven Central reachable?'\nexit 1\n")
+    fails.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(fails))
+    with pytest.raises(ConfigError) as told:
+        jars.ready(tmp_path / "jars", "delta")
+    assert str(told.value) == (
+        "the jars for Spark could not be fetched (is Maven Central reachable?): fetch them elsewhere (python -m "
+        "runtime.lake.jars delta FOLDER) and set ONDATRA_JARS_DIR"
+    )
+
+
+def test_a_folder_for_jars_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match=f"the jars for Spark cannot be kept in {tmp_path}/file/jars"):
+        jars.ready(tmp_path / "file" / "jars", "delta")

@@ -37,7 +37,7 @@ class Walk:
 
     workspace: Workspace
     project: Project
-    pushes: dict[str, PushFunction]
+    pushes: Mapping[str, PushFunction]
     results: dict[str, Result] = field(default_factory=dict)
     runs: dict[str, Run] = field(default_factory=dict)
 

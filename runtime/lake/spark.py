@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,15 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runtime.config import Config, from_env
-from runtime.errors import ConfigError
-from runtime.lake import internals
+from runtime.lake import internals, java
+from runtime.lake.jars import ready
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _guard = threading.Lock()
-#: Spark 4.2 needs Java 17 or newer.
-NEEDED_JAVA = 17
 SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -58,7 +54,8 @@ SETTINGS = {
 
 
 def session(config: Config | None = None) -> SparkSession:
-    """The session of this process. Raises ConfigError where Java or the Delta jars are missing."""
+    """The session of this process; the first one on a machine fetches the Delta jars. Raises ConfigError where Java is
+    missing or the jars cannot be fetched."""
     with _guard:
         from pyspark.sql import SparkSession
 
@@ -67,16 +64,8 @@ def session(config: Config | None = None) -> SparkSession:
         if active is not None:
             return active
         config = config or from_env()
-        jars = sorted(str(p) for p in config.jars_dir.glob("*.jar"))
-        if not jars:
-            raise ConfigError(f"the Delta jars are not in {config.jars_dir}: run bin/up once, or set ONDATRA_JARS_DIR")
-        if config.spark_needs_s3 and not any("hadoop-aws" in jar for jar in jars):
-            raise ConfigError(
-                f"a lake or staging on S3 needs jars that are not in {config.jars_dir}: run bin/up once with these "
-                f"settings, "
-                f"or python -m runtime.lake.jars s3 {config.jars_dir}"
-            )
-        _check_java()
+        java.find()
+        jars = [str(p) for p in ready(config.jars_dir, "s3" if config.spark_needs_s3 else "delta")]
         builder = SparkSession.builder.appName("ondatra").master(config.spark_master)
         for name, value in SETTINGS.items():
             builder = builder.config(name, value)
@@ -213,15 +202,3 @@ def s3a(
     else:
         found["aws.credentials.provider"] = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
     return {prefix + name: value for name, value in found.items()}
-
-
-def _check_java() -> None:
-    home = os.environ.get("JAVA_HOME")
-    java = shutil.which(str(Path(home) / "bin" / "java")) if home else shutil.which("java")
-    way_out = f"install Java {NEEDED_JAVA} (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
-    if not java:
-        raise ConfigError(f"Java was not found: {way_out}")
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    number = said.split('"')[1].split(".")[0] if '"' in said else "?"
-    if not number.isdigit() or int(number) < NEEDED_JAVA:
-        raise ConfigError(f"{java} is Java {number}: {way_out}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
 from ondatra_web.models import Run, Sync
@@ -20,7 +21,7 @@ class RunCommand(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         run = Run.objects.select_related("sync__workspace").filter(pk=options["run"]).first()
         if run is None:
-            self.stderr.write(f"there is no run {options['run']}; `manage.py runs` lists them")
+            self.stderr.write(f"there is no run {options['run']}; `{settings.ONDATRA.command('runs')}` lists them")
             raise SystemExit(2)
         try:
             code = self.act(run, options)

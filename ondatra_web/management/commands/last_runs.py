@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
 from ondatra_web.models import Run, Sync
@@ -46,7 +47,8 @@ def told(sync: Sync, run: Run, url: str, refused: int) -> list[str]:
     if refused:
         lines.append(f"    {undelivered.told(sync.name, refused)}")
     only = " --status rejected" if run.rejected else ""
-    lines.append(
-        f"    {url}/runs/{run.pk}/records/" if url else f"    .venv/bin/python manage.py records {run.pk}{only}"
-    )
+    command = settings.ONDATRA.command(f"records {run.pk}{only}")
+    if command.startswith("python "):
+        command = f".venv/bin/{command}"  # whoever called bin/up has not activated the environment
+    lines.append(f"    {url}/runs/{run.pk}/records/" if url else f"    {command}")
     return lines

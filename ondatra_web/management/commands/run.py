@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
 from ondatra_web import projects
@@ -90,7 +91,8 @@ def text(said: dict[str, Any]) -> str:
         lines += [f"    {line}" for line in _asked(sync.get("first_requests") or {})]
         if counts["rejected"] or counts["retrying"] or counts["invalid"]:
             lines += [f"    {line}" for line in records.reasons(sync["run_id"], 3)]
-            lines.append(f"    why: python manage.py records {sync['run_id']} --status rejected")
+            why = settings.ONDATRA.command(f"records {sync['run_id']} --status rejected")
+            lines.append(f"    why: {why}")
         if sync["refused"]:
             lines.append(f"    {undelivered.told(sync['sync'], sync['refused'])}")
     return "\n".join(lines)
