@@ -219,7 +219,12 @@ def data_ready() -> str:
 
 
 def set_up(lock: str, *, s3: bool = False) -> None:
-    step("data folder", data_ready)
-    step("Python packages", lambda: python_ready(lock))
+    set_up_python(lock)
     step("Java", java_ready)
     step("Jars for Spark", lambda: jars_ready(s3))
+
+
+def set_up_python(lock: str) -> None:
+    """All that runs without Spark."""
+    step("data folder", data_ready)
+    step("Python packages", lambda: python_ready(lock))
