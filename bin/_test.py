@@ -17,6 +17,7 @@ from _setup import (
     JARS,
     ROOT,
     VENV,
+    browser_driver_ready,
     chromium_ready,
     postgres_ready,
     set_up,
@@ -60,6 +61,7 @@ def main(arguments: Sequence[str]) -> int:
 def _set_up_everything() -> None:
     set_up(LOCK, s3=True)
     step("Chromium", chromium_ready)
+    step("Playwright's Node", browser_driver_ready)
     step("PostgreSQL", postgres_ready)
     step("WireMock", wiremock_ready)
 

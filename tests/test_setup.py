@@ -76,6 +76,64 @@ def _with_path(path: str) -> Any:
     return lambda argv, **more: run(argv, **{**more, "env": {"PATH": path}})
 
 
+LIBRARY_MISSING = "node: error while loading shared libraries: libatomic.so.1: cannot open shared object file"
+WAY_OUT = (
+    f"Playwright's Node does not start ({LIBRARY_MISSING}): install libatomic1 (Debian: apt-get install libatomic1)"
+)
+
+
+def _program(path: Path, text: str) -> Path:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def bare(setup: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A machine whose Node lacks a library, with nothing on PATH; root's, as far as set-up can see. Its folder."""
+    starts = f'[ -e {tmp_path}/installed ] || {{ echo "{LIBRARY_MISSING}" >&2; exit 127; }}'
+    monkeypatch.setattr(setup, "PYTHON", _program(tmp_path / "python", starts))
+    monkeypatch.setattr(setup.os, "geteuid", lambda: 0)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return tmp_path
+
+
+def test_the_library_that_playwrights_node_lacks_is_installed(setup: Any, bare: Path) -> None:
+    _program(bare / "apt-get", f'echo "$@" >> {bare}/asked; [ "$1" = update ] || : > {bare}/installed')
+    assert setup.browser_driver_ready() == "libatomic1 installed"
+    assert (bare / "asked").read_text().splitlines() == [
+        "update -q",
+        "install -qy --no-install-recommends libatomic1",
+    ]
+
+
+def test_a_node_that_starts_needs_nothing(setup: Any, bare: Path) -> None:
+    (bare / "installed").touch()
+    assert setup.browser_driver_ready() == "starts"
+
+
+def test_a_machine_that_cannot_install_the_library_is_told_its_package(
+    setup: Any, bare: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        setup.step("Playwright's Node", setup.browser_driver_ready)
+    assert capsys.readouterr().err.strip() == f"Playwright's Node: {WAY_OUT}"
+
+
+def test_a_package_that_apt_get_does_not_find_is_told_with_what_it_said(setup: Any, bare: Path) -> None:
+    _program(bare / "apt-get", 'echo "E: Unable to locate package"; exit 100')
+    with pytest.raises(setup.Missing) as told:
+        setup.browser_driver_ready()
+    assert str(told.value) == f"{WAY_OUT}; apt-get said: E: Unable to locate package"
+
+
+def test_a_node_that_fails_for_another_reason_installs_nothing(setup: Any, bare: Path) -> None:
+    _program(bare / "python", "echo 'node: Exec format error' >&2; exit 126")
+    with pytest.raises(setup.Missing) as told:
+        setup.browser_driver_ready()
+    assert str(told.value) == "Playwright's Node does not start (node: Exec format error): install what it names"
+
+
 @pytest.mark.parametrize("command", [[sys.executable, "manage.py", "runs"], [sys.executable, "bin/_up.py", "--once"]])
 def test_a_data_folder_that_cannot_be_written_is_one_line(command: list[str], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a file where the folder should be: root may write anywhere else")
