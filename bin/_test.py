@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
         _set_up_everything()
 
     environment = _environment()
-    failed = _failed_checks(environment) if fast or not arguments else []
+    failed = failed_checks(environment) if fast or not arguments else []
     if _pytest(arguments, environment):
         failed.append("tests")
 
@@ -78,7 +78,7 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _failed_checks(environment: Mapping[str, str]) -> list[str]:
+def failed_checks(environment: Mapping[str, str]) -> list[str]:
     """Runs the checks side by side and prints how each ended, with all that a failed one said; the names of those."""
     began = time.monotonic()
     running = {
@@ -99,10 +99,16 @@ def _failed_checks(environment: Mapping[str, str]) -> list[str]:
     return failed
 
 
+def chosen(arguments: Sequence[str]) -> list[str]:
+    """The arguments of pytest."""
+    if arguments[:1] == [FAST]:
+        return [*TOGETHER, "-m", FAST, *arguments[1:]]
+    return list(arguments) or TOGETHER
+
+
 def _pytest(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
-    chosen = [*TOGETHER, "-m", FAST, *arguments[1:]] if arguments[:1] == [FAST] else list(arguments) or TOGETHER
     return subprocess.run(
-        ["pytest", *chosen], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, check=False
+        ["pytest", *chosen(arguments)], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, check=False
     ).returncode
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import socket
 import sqlite3
 import subprocess
@@ -28,6 +29,13 @@ def _script(name: str) -> Any:
 @pytest.fixture
 def setup() -> Any:
     return _script("_setup")
+
+
+@pytest.fixture
+def check(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """bin/test."""
+    monkeypatch.syspath_prepend(ROOT / "bin")
+    return _script("_test")
 
 
 @pytest.fixture
@@ -185,6 +193,36 @@ def test_a_database_that_is_empty_or_away_is_one_line_without_its_password(tmp_p
     )
     code, said = _told(tmp_path, "runs", DATABASE_URL="postgres://ondatra:very-secret@127.0.0.1:9/ondatra")
     assert (code, "127.0.0.1" in said, "very-secret" in said, "\n" in said) == (1, True, False, False), said
+
+
+def test_the_fast_layer_is_chosen_by_its_marker_and_takes_further_arguments(check: Any) -> None:
+    assert check.chosen(["fast", "tests/web"]) == [*check.TOGETHER, "-m", "fast", "tests/web"]
+
+
+def test_without_arguments_everything_runs_in_two_processes(check: Any) -> None:
+    assert check.chosen([]) == check.TOGETHER and check.TOGETHER[:2] == ["-n", "2"]
+
+
+def test_any_other_arguments_are_pytests_alone(check: Any) -> None:
+    assert check.chosen(["tests/web", "-x"]) == ["tests/web", "-x"]
+
+
+def test_checks_run_at_the_same_time_and_a_failed_one_is_shown_whole(
+    check: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    # each waits for the other: one after the other, time would run out
+    meet = f"mkfifo {tmp_path}/met; echo here > {tmp_path}/met"
+    wait = f"while [ ! -p {tmp_path}/met ]; do sleep 0.01; done; cat {tmp_path}/met; echo line 7 is wrong >&2; exit 3"
+    monkeypatch.setattr(
+        check,
+        "CHECKS",
+        {name: ["timeout", "20", "sh", "-c", does] for name, does in (("types", meet), ("style", wait))},
+    )
+
+    failed = check.failed_checks(os.environ)
+
+    said = re.sub(r"\(.*\)", "(s)", capsys.readouterr().out)
+    assert (failed, said) == (["style"], "types: ok  (s)\nstyle: failed  (s)\nhere\nline 7 is wrong\n\n")
 
 
 def test_a_taken_port_is_named_and_stepped_over(serve: Any, capsys: pytest.CaptureFixture[str]) -> None:
