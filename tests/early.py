@@ -26,5 +26,8 @@ os.environ["ONDATRA_DATA_DIR"] = folder
 # Playwright's event loop runs in the thread of the tests; their own queries are not asynchronous.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 # A test's data are few, so the JVM's second compiler and a parallel collector take more time than they give: two fifths
-# of all that tests take.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# of all that tests take. With one compiler the JVM reserves 48 MB for compiled code, which Spark fills within ten runs:
+# from then on code is thrown away and compiled anew for the rest of the session.
+os.environ.setdefault(
+    "SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -Xmn256m"
+)
