@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,11 +52,11 @@ SETTINGS = {
 def session(config: Config | None = None) -> SparkSession:
     """The session of this process. Raises ConfigError where Java or the Delta jars are missing."""
     with _guard:
+        from pyspark.errors import PySparkRuntimeError
         from pyspark.sql import SparkSession
 
-        active = SparkSession.getActiveSession()
-        if active is not None:
-            return active
+        with suppress(PySparkRuntimeError):  # none was started yet, by whatever thread
+            return SparkSession.active()
         config = config or from_env()
         jars = sorted(str(p) for p in config.jars_dir.glob("*.jar"))
         if not jars:
