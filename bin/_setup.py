@@ -166,6 +166,29 @@ def chromium_ready() -> str:
     return "installed"
 
 
+def browser_driver_ready() -> str:
+    """Playwright drives the browser through a Node of its own, which needs a library that a small Debian lacks."""
+    wrong = _driver_error()
+    if not wrong:
+        return "starts"
+
+    way_out = f"Playwright's Node does not start ({wrong})"
+    if "libatomic.so.1" not in wrong:
+        raise Missing(f"{way_out}: install what it names")
+
+    _apt("libatomic1", f"{way_out}: install libatomic1 (Debian: apt-get install libatomic1)")
+    if wrong := _driver_error():
+        raise Missing(f"libatomic1 was installed, but Playwright's Node does not start: {wrong}")
+    return "libatomic1 installed"
+
+
+def _driver_error() -> str:
+    """The last line of what Playwright says instead of its version."""
+    done = subprocess.run([PYTHON, "-m", "playwright", "--version"], capture_output=True, text=True, check=False)
+    lines = (done.stderr or done.stdout).strip().splitlines()
+    return (lines[-1] if lines else f"it ended with {done.returncode}") if done.returncode else ""
+
+
 def postgres_ready() -> str:
     """PostgreSQL's programs, for the tests on the database of production."""
 
@@ -196,7 +219,12 @@ def data_ready() -> str:
 
 
 def set_up(lock: str, *, s3: bool = False) -> None:
-    step("data folder", data_ready)
-    step("Python packages", lambda: python_ready(lock))
+    set_up_python(lock)
     step("Java", java_ready)
     step("Jars for Spark", lambda: jars_ready(s3))
+
+
+def set_up_python(lock: str) -> None:
+    """All that runs without Spark."""
+    step("data folder", data_ready)
+    step("Python packages", lambda: python_ready(lock))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import socket
 import sqlite3
 import subprocess
@@ -32,6 +33,13 @@ def _script(name: str) -> Any:
 @pytest.fixture
 def setup() -> Any:
     return _script("_setup")
+
+
+@pytest.fixture
+def check(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """bin/test."""
+    monkeypatch.syspath_prepend(ROOT / "bin")
+    return _script("_test")
 
 
 def test_a_machine_without_java_and_without_root_is_told_what_to_install(
@@ -74,6 +82,64 @@ def test_a_java_outside_of_path_is_found_and_used(setup: Any, monkeypatch: pytes
 def _with_path(path: str) -> Any:
     run = subprocess.run
     return lambda argv, **more: run(argv, **{**more, "env": {"PATH": path}})
+
+
+LIBRARY_MISSING = "node: error while loading shared libraries: libatomic.so.1: cannot open shared object file"
+WAY_OUT = (
+    f"Playwright's Node does not start ({LIBRARY_MISSING}): install libatomic1 (Debian: apt-get install libatomic1)"
+)
+
+
+def _program(path: Path, text: str) -> Path:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def bare(setup: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A machine whose Node lacks a library, with nothing on PATH; root's, as far as set-up can see. Its folder."""
+    starts = f'[ -e {tmp_path}/installed ] || {{ echo "{LIBRARY_MISSING}" >&2; exit 127; }}'
+    monkeypatch.setattr(setup, "PYTHON", _program(tmp_path / "python", starts))
+    monkeypatch.setattr(setup.os, "geteuid", lambda: 0)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return tmp_path
+
+
+def test_the_library_that_playwrights_node_lacks_is_installed(setup: Any, bare: Path) -> None:
+    _program(bare / "apt-get", f'echo "$@" >> {bare}/asked; [ "$1" = update ] || : > {bare}/installed')
+    assert setup.browser_driver_ready() == "libatomic1 installed"
+    assert (bare / "asked").read_text().splitlines() == [
+        "update -q",
+        "install -qy --no-install-recommends libatomic1",
+    ]
+
+
+def test_a_node_that_starts_needs_nothing(setup: Any, bare: Path) -> None:
+    (bare / "installed").touch()
+    assert setup.browser_driver_ready() == "starts"
+
+
+def test_a_machine_that_cannot_install_the_library_is_told_its_package(
+    setup: Any, bare: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        setup.step("Playwright's Node", setup.browser_driver_ready)
+    assert capsys.readouterr().err.strip() == f"Playwright's Node: {WAY_OUT}"
+
+
+def test_a_package_that_apt_get_does_not_find_is_told_with_what_it_said(setup: Any, bare: Path) -> None:
+    _program(bare / "apt-get", 'echo "E: Unable to locate package"; exit 100')
+    with pytest.raises(setup.Missing) as told:
+        setup.browser_driver_ready()
+    assert str(told.value) == f"{WAY_OUT}; apt-get said: E: Unable to locate package"
+
+
+def test_a_node_that_fails_for_another_reason_installs_nothing(setup: Any, bare: Path) -> None:
+    _program(bare / "python", "echo 'node: Exec format error' >&2; exit 126")
+    with pytest.raises(setup.Missing) as told:
+        setup.browser_driver_ready()
+    assert str(told.value) == "Playwright's Node does not start (node: Exec format error): install what it names"
 
 
 @pytest.mark.parametrize("command", [[sys.executable, "manage.py", "runs"], [sys.executable, "bin/_up.py", "--once"]])
@@ -127,6 +193,36 @@ def test_a_database_that_is_empty_or_away_is_one_line_without_its_password(tmp_p
     )
     code, said = _told(tmp_path, "runs", DATABASE_URL="postgres://ondatra:very-secret@127.0.0.1:9/ondatra")
     assert (code, "127.0.0.1" in said, "very-secret" in said, "\n" in said) == (1, True, False, False), said
+
+
+def test_the_fast_layer_is_chosen_by_its_marker_and_takes_further_arguments(check: Any) -> None:
+    assert check.chosen(["fast", "tests/web"]) == [*check.TOGETHER, "-m", "fast", "tests/web"]
+
+
+def test_without_arguments_everything_runs_in_two_processes(check: Any) -> None:
+    assert check.chosen([]) == check.TOGETHER and check.TOGETHER[:2] == ["-n", "2"]
+
+
+def test_any_other_arguments_are_pytests_alone(check: Any) -> None:
+    assert check.chosen(["tests/web", "-x"]) == ["tests/web", "-x"]
+
+
+def test_checks_run_at_the_same_time_and_a_failed_one_is_shown_whole(
+    check: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    # each waits for the other: one after the other, time would run out
+    meet = f"mkfifo {tmp_path}/met; echo here > {tmp_path}/met"
+    wait = f"while [ ! -p {tmp_path}/met ]; do sleep 0.01; done; cat {tmp_path}/met; echo line 7 is wrong >&2; exit 3"
+    monkeypatch.setattr(
+        check,
+        "CHECKS",
+        {name: ["timeout", "20", "sh", "-c", does] for name, does in (("types", meet), ("style", wait))},
+    )
+
+    failed = check.failed_checks(os.environ)
+
+    said = re.sub(r"\(.*\)", "(s)", capsys.readouterr().out)
+    assert (failed, said) == (["style"], "types: ok  (s)\nstyle: failed  (s)\nhere\nline 7 is wrong\n\n")
 
 
 def test_a_taken_port_is_named_and_stepped_over(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,13 +36,6 @@ def _functions(path: Path) -> Iterator[tuple[str, int]]:
                 f"{path.relative_to(ROOT)}:{node.lineno} {node.name}",
                 (node.end_lineno or node.lineno) - node.lineno + 1,
             )
-
-
-def test_imports_go_one_way() -> None:
-    program = shutil.which("lint-imports", path=str(Path(sys.executable).parent))
-    assert program, "lint-imports was not found: bin/test installs it"
-    done = subprocess.run([program, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-3000:]
 
 
 def test_no_module_is_longer_than_can_be_read_in_a_sitting() -> None:

@@ -57,12 +57,12 @@ def session(config: Config | None = None) -> SparkSession:
     """The session of this process; the first one on a machine fetches the Delta jars. Raises ConfigError where Java is
     missing or the jars cannot be fetched."""
     with _guard:
+        from pyspark.errors import PySparkRuntimeError
         from pyspark.sql import SparkSession
 
         _forget_stopped()
-        active = SparkSession.getActiveSession()
-        if active is not None:
-            return active
+        with suppress(PySparkRuntimeError):  # none was started yet, by whatever thread
+            return SparkSession.active()
         config = config or from_env()
         java.find()
         jars = [str(p) for p in ready(config.jars_dir, "s3" if config.spark_needs_s3 else "delta")]

@@ -23,7 +23,7 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server.shutdown()
 
 
-@pytest.fixture(params=["memory", "redis"])
+@pytest.fixture(params=["memory", pytest.param("redis", marks=pytest.mark.server)])
 def limiter(request: pytest.FixtureRequest) -> Limiter:
     if request.param == "memory":
         return MemoryLimiter()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import time
+import os
 from pathlib import Path
 from typing import Any
 
@@ -64,12 +64,12 @@ def place(folder: Path, syncs: int) -> Workspace:
     (folder / "models/sync").mkdir(parents=True)
     (folder / "lib/nothing.star").write_text(PUSH)
     (folder / "rows.csv").write_text("id,n\n1,a\n")
+    os.utime(folder / "rows.csv", (1_700_000_000,) * 2)  # one that was just modified counts as changed
     for i in range(syncs):
         (folder / f"models/sync/s{i}.sql").write_text(
             f"-- @kind: merge\n-- @unique_key: id\n-- @sink: nothing\nSELECT id, n, {i} AS i FROM "
             f"read_csv('rows.csv')\n"
         )
-    time.sleep(2.05)  # a file modified under 2 s ago counts as changed
     made = workspace(folder.name)
     made.project_dir = str(folder)
     made.save()

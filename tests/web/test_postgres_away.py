@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 from services import postgres_server
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,6 +55,7 @@ sys.stdin.readline()
 IS_DEAD = SETUP + "print(workers.is_dead(Worker.objects.get(pk=sys.argv[1])))"
 
 
+@pytest.mark.server
 def test_answers_survive_a_restart_of_the_database_and_the_worker_keeps_its_claim(tmp_path: Path) -> None:
     with postgres_server() as server:
         env = {
