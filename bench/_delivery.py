@@ -92,8 +92,9 @@ def staged(slug: str = "bench") -> tuple[Any, Any]:
     """The walk and the run of that workspace's rows, built and staged."""
     from ondatra_web import projects
     from ondatra_web.runs import execution
+    from ondatra_web.runs.walk import prepare
 
-    walk = execution.prepare(projects.workspace_of(slug))
+    walk = prepare(projects.workspace_of(slug))
     execution.run_line(walk, {}, trigger="command")
     (run,) = walk.runs.values()
     return walk, run

@@ -36,14 +36,14 @@ def ours(rows: int, slug: str = "bench") -> float:
 
     walk, run = staged(slug)
     began = time.perf_counter()
-    execution.deliver_run(walk, "sync.out", run)
+    execution.deliver_run(walk, run)
     took = time.perf_counter() - began
     check(run, rows)
     return rows / took
 
 
 def own_client() -> Client:
-    """The product's client and nothing else: it stays awake for answers that come at once, as the bare one does not."""
+    """The product's client and nothing else."""
     from runtime.push.http.client import POOL
 
     headers = {"Content-Type": "application/json"}

@@ -240,8 +240,9 @@ def stage(workspace: Any) -> int:
     """Builds and stages in this process; the run's id, as a pipeline worker leaves it to the push workers."""
     from ondatra_web.models import Run
     from ondatra_web.runs import execution
+    from ondatra_web.runs.walk import prepare
 
-    walk = execution.prepare(workspace)
+    walk = prepare(workspace)
     execution.run_line(walk, {}, trigger="command")
     (run,) = walk.runs.values()
     Run.objects.filter(pk=run.pk).update(owner=None)

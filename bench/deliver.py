@@ -72,7 +72,7 @@ def delivered(walk: Any, run: Any, rows: int) -> tuple[float, float]:
     from ondatra_web.runs import execution
 
     began, worked = time.perf_counter(), time.process_time()
-    execution.deliver_run(walk, "sync.out", run)
+    execution.deliver_run(walk, run)
     took = time.perf_counter() - began, time.process_time() - worked
     check(run, rows)
     return took
@@ -193,11 +193,11 @@ def worker(run_id: int) -> None:
     in_folder(Path(os.environ["ONDATRA_DATA_DIR"]).parent)
     from ondatra_web import jobs, workers
     from ondatra_web.models import Run
-    from ondatra_web.runs import execution
+    from ondatra_web.runs.walk import prepare
 
     workers.me("push")
     run = Run.objects.select_related("sync__workspace").get(pk=run_id)
-    execution.prepare(run.sync.workspace, [run.sync.name])
+    prepare(run.sync.workspace, [run.sync.name])
     print("ready", flush=True)
     sys.stdin.readline()
     jobs.push.fn(run_id, 1)

@@ -49,6 +49,7 @@ def main(syncs: int, rows: int, builds: int) -> None:
     from django.conf import settings
 
     from ondatra_web.runs import execution
+    from ondatra_web.runs.walk import prepare
     from runtime.lake import spark
 
     took: dict[int, list[float]] = {1: [], builds: []}
@@ -56,7 +57,7 @@ def main(syncs: int, rows: int, builds: int) -> None:
         write(folder / "project", syncs, rows, round_)
         most = (1, builds)[round_ % 2]
         settings.ONDATRA = dataclasses.replace(settings.ONDATRA, builds=most)
-        walk = execution.prepare(bench)
+        walk = prepare(bench)
         began = time.perf_counter()
         execution.run_line(walk, {}, trigger="command")
         wall = time.perf_counter() - began
@@ -64,8 +65,8 @@ def main(syncs: int, rows: int, builds: int) -> None:
         if round_ > 1:
             took[most].append(wall)
         assert {r.action for r in walk.results.values()} == {"built"}
-        for name, run in walk.runs.items():
-            execution.deliver_run(walk, name, run)
+        for run in walk.runs.values():
+            execution.deliver_run(walk, run)
     machine = spark.session()._jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
     peak = sum(pool.getPeakUsage().getUsed() for pool in machine if "Old Gen" in pool.getName())
     print(

@@ -16,11 +16,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from runtime.errors import ConfigError  # noqa: E402
+from runtime.lake import java  # noqa: E402
+
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 JARS = Path(os.environ.get("ONDATRA_JARS_DIR") or VENV / "jars")
-NEEDED_JAVA = 17
-JVMS = Path("/usr/lib/jvm")
 
 
 class Missing(Exception):
@@ -98,40 +101,14 @@ def _patiently(*command: str | Path, tries: int = 3, **more: object) -> str:
 def java_ready() -> str:
     """Java 17 or newer: found, or installed where that is possible. Leaves JAVA_HOME at one that PATH does not lead
     to."""
-    found = _java()
-    if found:
-        return found
-    _apt(
-        "openjdk-17-jre-headless",
-        f"Java {NEEDED_JAVA} was not found: install it (Debian: apt-get install openjdk-17-jre-headless) or set "
-        f"JAVA_HOME",
-    )
-    found = _java()
-    if not found:
-        raise Missing(f"Java {NEEDED_JAVA} was installed but does not start; set JAVA_HOME")
-    return f"{found} installed"
-
-
-def _java() -> str:
-    home = os.environ.get("JAVA_HOME")
-    first = [Path(home, "bin", "java")] if home else [Path(j)] if (j := shutil.which("java")) else []
-    installed = sorted(JVMS.glob("*/bin/java"))
-    for java in [*first, *installed]:
-        if (number := _java_version(java)) >= NEEDED_JAVA:
-            if java not in first:
-                os.environ["JAVA_HOME"] = str(java.parent.parent)
-            return f"Java {number}"
-    return ""
-
-
-def _java_version(java: Path) -> int:
-    """0 where it does not run."""
     try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    except OSError:
-        return 0
-    number = said.split('"')[1].split(".")[0] if '"' in said else ""
-    return int(number) if number.isdigit() else 0
+        return f"Java {java.find()}"
+    except ConfigError as error:
+        _apt("openjdk-17-jre-headless", str(error))
+    try:
+        return f"Java {java.find()} installed"
+    except ConfigError as error:
+        raise Missing(str(error)) from None
 
 
 def _apt(package: str, otherwise: str) -> None:
@@ -189,6 +166,29 @@ def chromium_ready() -> str:
     return "installed"
 
 
+def browser_driver_ready() -> str:
+    """Playwright drives the browser through a Node of its own, which needs a library that a small Debian lacks."""
+    wrong = _driver_error()
+    if not wrong:
+        return "starts"
+
+    way_out = f"Playwright's Node does not start ({wrong})"
+    if "libatomic.so.1" not in wrong:
+        raise Missing(f"{way_out}: install what it names")
+
+    _apt("libatomic1", f"{way_out}: install libatomic1 (Debian: apt-get install libatomic1)")
+    if wrong := _driver_error():
+        raise Missing(f"libatomic1 was installed, but Playwright's Node does not start: {wrong}")
+    return "libatomic1 installed"
+
+
+def _driver_error() -> str:
+    """The last line of what Playwright says instead of its version."""
+    done = subprocess.run([PYTHON, "-m", "playwright", "--version"], capture_output=True, text=True, check=False)
+    lines = (done.stderr or done.stdout).strip().splitlines()
+    return (lines[-1] if lines else f"it ended with {done.returncode}") if done.returncode else ""
+
+
 def postgres_ready() -> str:
     """PostgreSQL's programs, for the tests on the database of production."""
 
@@ -219,7 +219,12 @@ def data_ready() -> str:
 
 
 def set_up(lock: str, *, s3: bool = False) -> None:
-    step("data folder", data_ready)
-    step("Python packages", lambda: python_ready(lock))
+    set_up_python(lock)
     step("Java", java_ready)
     step("Jars for Spark", lambda: jars_ready(s3))
+
+
+def set_up_python(lock: str) -> None:
+    """All that runs without Spark."""
+    step("data folder", data_ready)
+    step("Python packages", lambda: python_ready(lock))

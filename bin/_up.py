@@ -15,6 +15,7 @@ def main() -> None:
         raise SystemExit(2)
     print("Set-up")
     set_up("requirements.lock")
+    os.environ.pop("ONDATRA_PROJECT_DIR", None)  # the demo is the clone's, whatever project `ondatra` works on
     os.environ["ONDATRA_JARS_DIR"] = str(JARS)
     os.environ["PATH"] = f"{VENV / 'bin'}{os.pathsep}{os.environ['PATH']}"
     os.environ["PYTHONUNBUFFERED"] = "1"

@@ -7,13 +7,17 @@ access      each kind of row fetched through one function that checks rights
 actions     each write that a page, the API and a command share
 audit       who did what
 queue       what an action asks for becomes a message
-jobs        the workers' actors: an id in, the row loaded, one call
+jobs        the workers' actors: an id in, one call
 clock       what happens by itself: schedules, retention, upkeep
 runs        a run from its begin to its end, with the database as the runtime's ledger and outbox
 tracking    where a run's records lie and who may ask for them: stores, buckets, exports, fact tables
+workspaces  made and changed in one place
 projects    a workspace's folder as the runtime's project, with its secrets
 workers     life and death of processes
+stopping    what a signal does to one
+checks      settings that cannot be used, told before anything starts
 models      the tables, one noun a file
-management  the commands
+management  the commands, which `command_line` finds from anywhere
+serving     what `bin/up` and `ondatra up` start on one machine
 demo        data and a destination to try it with
 """

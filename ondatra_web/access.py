@@ -82,16 +82,19 @@ def run_for(user: Person, run_id: int, *, write: bool = False) -> Run:
     return run
 
 
-def export_for(user: Person, export_id: int) -> Export:
-    """Raises Http404."""
+def export_for(user: Person, export_id: int, *, write: bool = False) -> Export:
+    """Raises Http404, and PermissionDenied for a change of another's by somebody who may only look."""
     try:
-        return (
+        found = (
             Export.objects.filter(run__sync__workspace__organization__membership__user_id=_id(user))
             .select_related("run__sync__workspace", "created_by")
             .get(pk=export_id)
         )
     except Export.DoesNotExist:
         raise Http404(f"there is no export {export_id} in your organizations") from None
+    if write and found.created_by_id != _id(user):
+        _check_writes(user, found.run.sync)
+    return found
 
 
 def may_write(user: Person, sync: Sync) -> bool:

@@ -39,6 +39,17 @@ def start_run(
     return run
 
 
+def skip_run(sync: Sync, working: Run, *, trigger: str = "schedule") -> Run:
+    """A run that did not begin, for the history."""
+    return Run.objects.create(
+        sync=sync,
+        trigger=trigger,
+        status=Run.Status.SKIPPED,
+        ended_at=timezone.now(),
+        error=f"its time came while run {working.pk} was {working.status}: it was skipped, and the next time counts",
+    )
+
+
 def retry_run(run: Run, chosen: Filter, *, user: AbstractBaseUser | None = None, trigger: str = "retry") -> Run:
     """Queues a run that sends the chosen records of a run again; what of them can be sent is found when it begins."""
     if run.sync.archived_at:
@@ -83,7 +94,6 @@ def confirm_run(run: Run, *, user: AbstractBaseUser | None = None, trigger: str 
         ):
             run.refresh_from_db()
             raise ConfigError(f"run {run.pk} is {run.status}: only a held run can be confirmed")
-        Run.objects.filter(pk=run.pk).update(error=run.error + " (confirmed)")
         options = {**run.options, "confirms": run.pk}
         if not run.options.get("history_gone"):
             options["confirmed_deletes"] = run.options.get("would_delete", run.deleted)
@@ -91,6 +101,7 @@ def confirm_run(run: Run, *, user: AbstractBaseUser | None = None, trigger: str 
         new = Run.objects.create(
             sync=run.sync, trigger=trigger, started_by=audit.person(user), full=full, options=options
         )
+        Run.objects.filter(pk=run.pk).update(confirmed_as=new)
         audit.write(run.sync.workspace.organization_id, user, "confirm_run", f"run {run.pk}", {"run": new.pk})
         if send:
             transaction.on_commit(lambda: queue.send("pipeline", new.pk))
@@ -113,7 +124,7 @@ def discard(sync: Sync, *, user: AbstractBaseUser | None = None) -> dict[str, in
     ConfigError while a run works."""
     with transaction.atomic():
         sync = Sync.objects.select_for_update().get(pk=sync.pk)
-        working = Run.objects.filter(sync=sync, status__in=[Run.Status.WORKING, Run.Status.CANCELING]).first()
+        working = Run.objects.filter(sync=sync, status__in=Run.AT_WORK).first()
         if working is not None:
             raise ConfigError(f"run {working.pk} of {sync.name} is working: wait for its end, or cancel it")
         dropped = waiting.counted(sync)

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin
 from django.db.models import BinaryField, Model, TextField
 from django.http import HttpRequest
 
-from ondatra_web import models
+from ondatra_web import models, workspaces
 
 #: Everything else is written by runs.
-EDITABLE = (models.Organization, models.Membership, models.Workspace)
+EDITABLE = (models.Organization, models.Membership)
 HIDDEN = ("digest", "mask_key", "sql_as_run", "metadata")
 
 
@@ -35,6 +36,45 @@ class LookAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
 class EditAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     list_per_page = 50
+
+
+class WorkspaceForm(forms.ModelForm):  # type: ignore[type-arg]
+    """Checked as the command checks it."""
+
+    def clean(self) -> dict[str, Any]:
+        told = super().clean() or {}
+        for field, why in workspaces.problems(self.wanted()):
+            self.add_error(field if field in self.fields else None, why)
+        return told
+
+    def wanted(self) -> workspaces.Wanted:
+        said = {**{"slug": self.instance.slug}, **self.cleaned_data}
+        paths = said.get("allow_paths") or []
+        return workspaces.Wanted(
+            said.get("slug") or "",
+            said.get("project_dir") or "",
+            said.get("env_file") or "",
+            tuple(map(str, paths)) if isinstance(paths, list) else (str(paths),),
+        )
+
+
+@admin.register(models.Workspace)
+class WorkspaceAdmin(EditAdmin):
+    """A workspace stays its organization's: its records and secrets are."""
+
+    form = WorkspaceForm
+    fields = ("organization", "slug", "project_dir", "env_file", "allow_paths")
+    list_display = ("slug", "organization", "project_dir", "created_at")
+    list_select_related = ("organization",)
+    search_fields = ("slug",)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        return ("organization", "slug") if obj else ()
+
+    def save_model(self, request: HttpRequest, obj: models.Workspace, form: Any, change: bool) -> None:
+        user = request.user if request.user.is_authenticated else None
+        saved, _ = workspaces.save(form.wanted(), obj.organization, user=user)
+        obj.pk, obj._state.adding = saved.pk, False
 
 
 def _columns(table: type[Model]) -> list[str]:
@@ -75,7 +115,6 @@ for _table in (
     models.Organization,
     models.Membership,
     models.Bucket,
-    models.Workspace,
     models.Worker,
     models.ModelState,
     models.Destination,

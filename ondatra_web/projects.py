@@ -5,20 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from django.conf import settings
+
 from ondatra_web.models import Workspace
+from runtime import config
 from runtime.custody import secrets
 from runtime.errors import ConfigError, Problem
 from runtime.project.check import Analyse, Project, check_project, load_project
 
+#: The workspace of whoever names none.
+DEFAULT = "default"
+
 
 def workspace_of(slug: str) -> Workspace:
-    """Raises ConfigError that lists the workspaces there are."""
+    """Raises ConfigError that lists the workspaces there are, and where `default` is another project than the one that
+    was asked for."""
     found = Workspace.objects.select_related("organization").filter(slug=slug).first()
     if found is None:
-        known = (
-            ", ".join(Workspace.objects.values_list("slug", flat=True)[:20]) or "none; run bin/up or manage.py migrate"
-        )
+        migrate = settings.ONDATRA.command("migrate")
+        known = ", ".join(Workspace.objects.values_list("slug", flat=True)[:20]) or f"none; run {migrate}"
         raise ConfigError(f"there is no workspace {slug!r}; there are: {known}")
+    here = settings.ONDATRA.project_dir
+    if slug == DEFAULT and here != config.ROOT and Path(found.project_dir) != here:
+        raise ConfigError(
+            f"workspace {slug} in {settings.ONDATRA.data_dir} is the project {found.project_dir}, not {here}: give "
+            f"this one data of its own (unset ONDATRA_DATA_DIR), or a workspace of its own (`ondatra workspace NAME "
+            f"--project {here}`, then --workspace NAME), or move {slug} (`ondatra workspace {slug} --project {here}`)"
+        )
     return found
 
 
@@ -59,6 +72,6 @@ def _folder(workspace: Workspace) -> Path:
     if not folder.is_dir():
         raise ConfigError(
             f"the project folder {folder} of workspace {workspace.slug} does not exist: "
-            f"`manage.py workspace {workspace.slug} --project DIR` points it elsewhere"
+            f"`{settings.ONDATRA.command(f'workspace {workspace.slug} --project DIR')}` points it elsewhere"
         )
     return folder

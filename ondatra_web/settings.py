@@ -9,10 +9,13 @@ from pathlib import Path
 import environ
 
 from runtime import config
+from runtime.custody import private
 
-BASE_DIR = Path(__file__).resolve().parent.parent
-ONDATRA = config.from_env()
-ONDATRA.data_dir.mkdir(parents=True, exist_ok=True)
+#: Holds templates/ and static/: the package itself where it was installed from a wheel, the top of a clone.
+PACKAGE = Path(__file__).resolve().parent
+PAGES = PACKAGE if (PACKAGE / "templates").is_dir() else PACKAGE.parent
+ONDATRA = config.read()  # ondatra_web.checks tells what of it is wrong
+private.folder(ONDATRA.data_dir)
 env = environ.Env()
 
 
@@ -29,7 +32,7 @@ def _kept_secret() -> str:
 
 SECRET_KEY = os.environ.get("DJANGO_SECRET_KEY") or _kept_secret()
 DEBUG = env.bool("DJANGO_DEBUG", default=False)
-ALLOWED_HOSTS = env.list("DJANGO_ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]", "testserver"])
+ALLOWED_HOSTS = env.list("DJANGO_ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.list("DJANGO_CSRF_TRUSTED_ORIGINS", default=[])
 
 INSTALLED_APPS = [
@@ -62,7 +65,7 @@ WSGI_APPLICATION = "ondatra_web.wsgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [PAGES / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -74,8 +77,15 @@ TEMPLATES = [
     }
 ]
 
-DATABASES = {"default": env.db("DATABASE_URL", default=f"sqlite:///{ONDATRA.data_dir / 'ondatra.sqlite3'}")}
+SQLITE = f"sqlite:///{ONDATRA.data_dir / 'ondatra.sqlite3'}"
+WRONG_OF_DJANGO = config.wrong_of_django(os.environ)
+DATABASES = {
+    "default": env.db_url_config(SQLITE)
+    if any(w.name == "DATABASE_URL" for w in WRONG_OF_DJANGO)
+    else env.db("DATABASE_URL", default=SQLITE)
+}
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    private.file(Path(DATABASES["default"]["NAME"]))
     # WAL lets pages read while a run writes; IMMEDIATE takes the write lock at BEGIN, so no transaction
     # fails half way with "database is locked" before it waited: sqlite:///FILE?timeout=SECONDS says how long.
     wait = int(DATABASES["default"].get("OPTIONS", {}).get("timeout", 30))
@@ -97,8 +107,8 @@ LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "static/"
-STATICFILES_DIRS = [BASE_DIR / "static"]
-STATIC_ROOT = BASE_DIR / "staticfiles"
+STATICFILES_DIRS = [PAGES / "static"]
+STATIC_ROOT = ONDATRA.project_dir / "staticfiles"
 WHITENOISE_USE_FINDERS = True
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"

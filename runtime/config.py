@@ -1,17 +1,59 @@
-"""Where an install keeps its parts, read once from the environment."""
+"""Where an install keeps its parts, read from the environment: the one place that looks there for settings."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 from runtime.errors import ConfigError
 
+#: The folder that holds the code: the top of a clone, or where packages are installed.
 ROOT = Path(__file__).resolve().parent.parent
+#: Whether that is a clone, which is a project itself and keeps everything below itself.
+IN_CLONE = (ROOT / "manage.py").is_file()
 #: So many models are built at the same time unless something else is asked for: each holds its change set in memory.
 MOST_BUILDS = 4
+SHORTEST_KEY = 32
+ON, OFF = ("on", "1", "yes", "true"), ("off", "0", "no", "false")
+SIZE = re.compile(r"\d+(\.\d+)? ?([KMGT]i?B|bytes)", re.I)
+JVM_SIZE = re.compile(r"\d+[kmgt]b?", re.I)
+MASTER = re.compile(r"local|local\[(\d+|\*)(, ?\d+)?\]|yarn|(spark|k8s)://.+")
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A setting that cannot be used: what stands there and what is expected. The number stays the setting's own."""
+
+    number: int
+    name: str
+    found: str
+    expected: str
+
+    @property
+    def id(self) -> str:
+        return f"ondatra.E{self.number:03}"
+
+    @property
+    def message(self) -> str:
+        return f"{self.name} is {self.found!r}"
+
+    def __str__(self) -> str:
+        return f"{self.message}: {self.expected}"
+
+
+@dataclass(frozen=True)
+class S3:
+    """Who asks the install's own S3; without a key pair the SDK's chain finds a role."""
+
+    region: str = "us-east-1"
+    key: str | None = None
+    secret: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -24,7 +66,19 @@ class Config:
     tracking_url: str
     redis_url: str | None
     spark_master: str
-    s3_endpoint: str | None
+    #: A server besides AWS.
+    s3_endpoint: str | None = None
+    s3: S3 = S3()
+    #: The Delta jars, resolved once at set-up and kept; no start needs the network.
+    jars_dir: Path = ROOT / ".venv" / "jars"
+    #: Heap of Spark's JVM, as Java takes it.
+    driver_memory: str = "1800m"
+    #: Most memory of one question about records, as DuckDB takes it.
+    duckdb_memory: str = "2GB"
+    #: Most disk that copies of files in S3 may take, in bytes.
+    store_cache_bytes: int = 2 * 1024**3
+    #: Encrypt the secret keys of organizations' buckets, newest first; none: a key made at first use.
+    encryption_keys: tuple[str, ...] = field(default=(), repr=False)
     #: Servers besides AWS that organizations may name for buckets of their own.
     bucket_endpoints: tuple[str, ...] = ()
     #: Spark catalogs that projects may use as connections, by the names of their classes.
@@ -39,13 +93,24 @@ class Config:
     api_rate: int = 600
     #: Models of one run that are built at the same time.
     builds: int = 1
+    #: Where a test has the process killed.
+    fault: str = ""
+    #: Settings that were left at their defaults because what they say cannot be used.
+    wrong: tuple[Wrong, ...] = ()
     #: Whether builds do without private parts of Spark and of Delta.
     plain_build: bool = False
+    #: The folder with models/ and lib/ that the workspace `default` of a fresh install gets.
+    project_dir: Path = ROOT
+    #: Where the pages are served.
+    web_host: str = "127.0.0.1"
+    web_port: int = 8000
 
-    @property
-    def jars_dir(self) -> Path:
-        """The Delta jars, resolved once at set-up and kept; no start needs the network."""
-        return Path(os.environ.get("ONDATRA_JARS_DIR", ROOT / ".venv" / "jars"))
+    def command(self, text: str) -> str:
+        """How a person calls one of the product's commands here, for messages: `python manage.py runs`, `ondatra
+        runs`; `up` is `bin/up` in a clone."""
+        if self.project_dir != ROOT:
+            return f"ondatra {text}"
+        return "bin/up" if text == "up" else f"python manage.py {text}"
 
     @property
     def spark_needs_s3(self) -> bool:
@@ -57,36 +122,160 @@ class Config:
         return self.data_dir / "locks"
 
 
-def from_env(env: Mapping[str, str] = os.environ) -> Config:
-    """The configuration that the environment describes; nothing is created."""
-    data = Path(env.get("ONDATRA_DATA_DIR") or ROOT / "data").resolve()
+def from_env(environment: Mapping[str, str] = os.environ) -> Config:
+    """The configuration that the environment describes; nothing is created. Raises ConfigError with every setting that
+    is wrong, a line each."""
+    found = read(environment)
+    if found.wrong:
+        raise ConfigError("\n".join(map(str, found.wrong)))
+    return found
 
-    def place(name: str, folder: str) -> str:
-        return (env.get(name) or (data / folder).as_uri()).rstrip("/")
+
+def read(environment: Mapping[str, str] = os.environ) -> Config:
+    """The same, with what is wrong told in `wrong`. A setting keeps its number for good: people look it up."""
+    env = _Environment(environment)
+    project = Path(env.text("ONDATRA_PROJECT_DIR") or ROOT).resolve()
+    data = Path(env.text("ONDATRA_DATA_DIR") or project / "data").resolve()
+    if data.exists() and not data.is_dir():
+        env.refuse(1, "ONDATRA_DATA_DIR", str(data), "the path of a folder is expected")
 
     return Config(
+        project_dir=project,
         data_dir=data,
-        lake_url=place("ONDATRA_LAKE_URL", "lake"),
-        staging_url=place("ONDATRA_STAGING_URL", "staging"),
-        tracking_url=place("ONDATRA_TRACKING_URL", "store"),
-        redis_url=env.get("REDIS_URL") or None,
-        spark_master=env.get("SPARK_MASTER") or "local[2]",
-        s3_endpoint=env.get("AWS_ENDPOINT_URL_S3") or env.get("AWS_ENDPOINT_URL") or None,
-        bucket_endpoints=tuple(
-            e.strip().rstrip("/") for e in env.get("ONDATRA_BUCKET_ENDPOINTS", "").split(",") if e.strip()
+        lake_url=env.place(2, "ONDATRA_LAKE_URL", data / "lake"),
+        staging_url=env.place(3, "ONDATRA_STAGING_URL", data / "staging"),
+        tracking_url=env.place(4, "ONDATRA_TRACKING_URL", data / "store"),
+        redis_url=env.checked(5, "REDIS_URL", _is_redis, "redis://HOST:PORT/0 is expected", hidden=True) or None,
+        spark_master=env.checked(6, "SPARK_MASTER", MASTER.fullmatch, "local[2] or spark://HOST:7077 is expected")
+        or "local[2]",
+        s3_endpoint=env.address(7, "AWS_ENDPOINT_URL_S3") or env.address(7, "AWS_ENDPOINT_URL") or None,
+        s3=S3(
+            region=env.text("AWS_REGION") or env.text("AWS_DEFAULT_REGION") or "us-east-1",
+            key=env.text("AWS_ACCESS_KEY_ID") or None,
+            secret=env.text("AWS_SECRET_ACCESS_KEY") or None,
+            token=env.text("AWS_SESSION_TOKEN") or None,
         ),
-        upkeep=env.get("ONDATRA_UPKEEP") or "0 3 * * *",
-        catalog_classes=tuple(c.strip() for c in env.get("ONDATRA_CATALOG_CLASSES", "").split(",") if c.strip()),
-        most_unwritten=int(env.get("ONDATRA_MOST_UNWRITTEN") or 5_000_000),
-        builds=_number(env, "ONDATRA_BUILDS", min(max(len(os.sched_getaffinity(0)), 2), MOST_BUILDS)),
-        api_rate=_number(env, "ONDATRA_API_RATE", 600),
-        plain_build=env.get("ONDATRA_PLAIN_BUILD", "").lower() not in ("", "off", "0", "no", "false"),
-        keeps_sync_log=env.get("ONDATRA_SYNC_LOG", "").lower() not in ("off", "0", "no", "false"),
+        jars_dir=Path(env.text("ONDATRA_JARS_DIR") or (ROOT / ".venv" / "jars" if IN_CLONE else _cache(env) / "jars")),
+        driver_memory=env.checked(
+            8, "SPARK_DRIVER_MEMORY", JVM_SIZE.fullmatch, "a size such as 1800m or 4g is expected"
+        )
+        or "1800m",
+        duckdb_memory=env.checked(9, "ONDATRA_DUCKDB_MEMORY", SIZE.fullmatch, "a size such as 2GB or 500MB is expected")
+        or "2GB",
+        store_cache_bytes=env.number(10, "ONDATRA_STORE_CACHE_BYTES", 2 * 1024**3, least=0),
+        encryption_keys=_keys(env),
+        bucket_endpoints=env.addresses(12, "ONDATRA_BUCKET_ENDPOINTS"),
+        catalog_classes=env.several("ONDATRA_CATALOG_CLASSES"),
+        most_unwritten=env.number(13, "ONDATRA_MOST_UNWRITTEN", 5_000_000),
+        keeps_sync_log=env.switch(14, "ONDATRA_SYNC_LOG"),
+        upkeep=env.text("ONDATRA_UPKEEP") or "0 3 * * *",
+        builds=env.number(15, "ONDATRA_BUILDS", min(max(len(os.sched_getaffinity(0)), 2), MOST_BUILDS)),
+        api_rate=env.number(20, "ONDATRA_API_RATE", 600),
+        plain_build=env.switch(21, "ONDATRA_PLAIN_BUILD", usual=False),
+        web_host=env.text("ONDATRA_WEB_HOST") or "127.0.0.1",
+        web_port=env.number(22, "ONDATRA_WEB_PORT", 8000),
+        fault=env.text("ONDATRA_FAULT"),
+        wrong=tuple(env.wrong),
     )
 
 
-def _number(env: Mapping[str, str], name: str, usual: int) -> int:
-    text = env.get(name, "").strip()
-    if text and not (text.isdigit() and int(text)):
-        raise ConfigError(f"{name} is {text!r}: give a whole number from 1 on")
-    return int(text or usual)
+class _Environment:
+    """Settings by name; what cannot be used is noted, and the usual value taken."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._env = env
+        self.wrong: list[Wrong] = []
+
+    def refuse(self, number: int, name: str, found: str, expected: str) -> None:
+        self.wrong.append(Wrong(number, name, found, expected))
+
+    def text(self, name: str) -> str:
+        return self._env.get(name, "").strip()
+
+    def several(self, name: str) -> tuple[str, ...]:
+        """With commas between."""
+        return tuple(part for text in self.text(name).split(",") if (part := text.strip()))
+
+    def checked(
+        self, number: int, name: str, right: Callable[[str], object], expected: str, *, hidden: bool = False
+    ) -> str:
+        """The text if it is right; empty where there is none. A `hidden` one may hold a password and is not shown."""
+        text = self.text(name)
+        if text and not right(text):
+            self.refuse(number, name, "***" if hidden else text, expected)
+            return ""
+        return text
+
+    def number(self, number: int, name: str, usual: int, *, least: int = 1) -> int:
+        expected = f"a whole number from {least} on is expected"
+        text = self.checked(number, name, lambda t: t.isascii() and t.isdigit() and int(t) >= least, expected)
+        return int(text or usual)
+
+    def switch(self, number: int, name: str, *, usual: bool = True) -> bool:
+        text = self.checked(number, name, lambda t: t.lower() in ON + OFF, "on or off is expected").lower()
+        return text in ON if text else usual
+
+    def place(self, number: int, name: str, usual: Path) -> str:
+        expected = "file:///FOLDER or s3://BUCKET/PREFIX is expected"
+        return (self.checked(number, name, _is_place, expected) or usual.as_uri()).rstrip("/")
+
+    def address(self, number: int, name: str) -> str:
+        return self.checked(number, name, _is_address, "http(s)://HOST is expected")
+
+    def addresses(self, number: int, name: str) -> tuple[str, ...]:
+        told = tuple(text.rstrip("/") for text in self.several(name))
+        for text in told:
+            if not _is_address(text):
+                self.refuse(number, name, text, "addresses http(s)://HOST with commas between are expected")
+        return tuple(filter(_is_address, told))
+
+
+def wrong_of_django(environment: Mapping[str, str]) -> tuple[Wrong, ...]:
+    """What is wrong with the settings that Django's own module reads; DATABASE_URL may hold a password."""
+    env = _Environment(environment)
+    expected = "postgres://USER:PASSWORD@HOST:5432/NAME or sqlite:///FILE?timeout=SECONDS is expected"
+    env.checked(18, "DATABASE_URL", _is_database, expected, hidden=True)
+    env.switch(19, "DJANGO_DEBUG")
+    return tuple(env.wrong)
+
+
+def _keys(env: _Environment) -> tuple[str, ...]:
+    told = env.several("ONDATRA_ENCRYPTION_KEY")
+    for short in (key for key in told if len(key) < SHORTEST_KEY):
+        expected = f"keys of at least {SHORTEST_KEY} characters are expected, for example 48 random ones"
+        env.refuse(11, "ONDATRA_ENCRYPTION_KEY", f"a key of {len(short)} characters", expected)
+    return told
+
+
+def _is_place(text: str) -> bool:
+    parts = urlsplit(text)
+    if parts.scheme == "s3":
+        return bool(parts.netloc)
+    return parts.scheme == "file" and not parts.netloc and parts.path.startswith("/")
+
+
+def _is_address(text: str) -> bool:
+    parts = urlsplit(text)
+    return parts.scheme in ("http", "https") and bool(parts.netloc)
+
+
+def _is_database(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        timeout = parse_qs(parts.query).get("timeout", ["30"])[0]
+        _ = parts.port
+    except ValueError:
+        return False
+    if parts.scheme == "sqlite":
+        return bool(parts.path.strip("/")) and timeout.isascii() and timeout.isdigit()
+    return parts.scheme in ("postgres", "postgresql", "psql", "pgsql") and bool(parts.path.strip("/"))
+
+
+def _is_redis(text: str) -> bool:
+    return text.startswith(("redis://", "rediss://", "unix://"))
+
+
+def _cache(env: _Environment) -> Path:
+    """What all installs of this person share; jars of another Delta would not start."""
+    home = Path(env.text("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return home / "ondatra" / f"delta-{version('delta-spark')}"

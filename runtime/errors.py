@@ -56,6 +56,9 @@ class ProjectError(OndatraError):
         self.problems = sorted(set(problems))
         super().__init__("\n".join(map(str, self.problems)))
 
+    def __reduce__(self) -> tuple[type, tuple[list[Problem]]]:
+        return type(self), (self.problems,)
+
 
 class ConfigError(OndatraError):
     """Raised for a wrong setting, argument or environment before anything started."""

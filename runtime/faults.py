@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 import signal
 
+from runtime.config import from_env
+
 POINTS = ("after_commit", "before_mark", "after_mark", "after_answers", "after_seal", "after_files", "before_finalize")
 
 
 def point(name: str) -> None:
     """Dies here if a test asked for it."""
-    if os.environ.get("ONDATRA_FAULT") == name:
+    if from_env().fault == name:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
+from layers import CONFORMANCE, Layer, layer_of, nothing_dear, refused
 
 ROOT = Path(__file__).resolve().parent.parent
-CONFORMANCE = ROOT / "tests" / "conformance"
-#: Quick tests first, so that a mistake shows soon; what needs Spark, then a browser, then the whole product.
-SPARK, BROWSER, LAST = 1, 2, 3
 #: As many quick tests as one that is marked slow takes, about.
 SLOW = 8
 
@@ -170,6 +169,18 @@ def pytest_configure() -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    with nothing_dear() if layer_of(item) is Layer.FAST else nullcontext():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Iterator[None]:
+    yield
+    assert not refused(), refused()
+
+
 def not_yet() -> dict[str, str]:
     """Cases of the suite that the product does not satisfy yet: node id -> reason, from a list that people read."""
     lines = (CONFORMANCE / "not_yet.txt").read_text(encoding="utf-8").splitlines()
@@ -184,15 +195,6 @@ def _waits(item: pytest.Item, waiting: dict[str, str]) -> bool:
         name in (node, f"conformance/{node}") or name.startswith((f"{node}::", f"{node}/", f"conformance/{node}::"))
         for node in waiting
     )
-
-
-def _rank(item: pytest.Item) -> int:
-    names = set(getattr(item, "fixturenames", ()))
-    if item.path.is_relative_to(CONFORMANCE):
-        return LAST
-    if "page" in names or item.get_closest_marker("browser"):
-        return BROWSER
-    return SPARK if "spark" in names or item.get_closest_marker("spark") else 0
 
 
 def _empties_tables(item: pytest.Item) -> bool:
@@ -217,11 +219,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return ByFile(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m chooses by the marker that is given here
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     waiting = not_yet()
     left_out = [item for item in items if _waits(item, waiting)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
+    for item in items:
+        if layer_of(item) is Layer.FAST:
+            item.add_marker("fast")
     files: dict[Path, list[pytest.Item]] = {}
     for item in items:
         if item not in left_out:
@@ -230,8 +236,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _place(file: list[pytest.Item]) -> tuple[int, bool, int]:
-    """When a file's turn comes: by rank, those that empty tables behind those that need what migrations put there, then
-    the longest first, so that both processes end at about the same time."""
-    rank = max(map(_rank, file))
+    """When a file's turn comes: by layer, those that empty tables behind those that need what migrations put there,
+    then the longest first, so that both processes end at about the same time."""
+    layer = max(map(layer_of, file))
     length = sum(SLOW if item.get_closest_marker("slow") else 1 for item in file)
-    return rank, any(map(_empties_tables, file)), -length if rank else 0
+    return layer, any(map(_empties_tables, file)), -length if layer else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from typing import Any
 
 from django.conf import settings
 from django.db.models import Q
@@ -12,7 +13,7 @@ from django.utils import timezone
 from ondatra_web import actions, queue, workers
 from ondatra_web.clock import retention, staged
 from ondatra_web.models import Delivery, Organization, Run, Sync, Worker, Workspace
-from ondatra_web.runs import outbox, pending
+from ondatra_web.runs import claims, pending
 from ondatra_web.tracking import exporting, facts, records, sync_log
 from runtime.errors import OndatraError
 from runtime.project import schedules
@@ -22,13 +23,31 @@ EVERY_SECONDS = 5
 # Times that pass within this process are monotonic seconds: a clock that is set must not stop the scheduler for an
 # hour.
 FACTS_EVERY = 6 * 3600.0
-_facts_written = [float("-inf")]
 #: A store that is down is asked again after so many seconds.
 FILES_AGAIN = 30.0
-_files_again: dict[int, float] = {}
 #: A message older than this (seconds) without a claim is taken for lost, and sent again no more often.
 LOST_MESSAGE = 20.0
-_sent: dict[tuple[str, int], float] = {}
+
+
+class Throttle:
+    """Lets the same thing pass no more often than every so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._passed: dict[Any, float] = {}
+
+    def passes(self, thing: Any) -> bool:
+        now = time.monotonic()
+        if now - self._passed.get(thing, float("-inf")) <= self._seconds:
+            return False
+        self._passed[thing] = now
+        return True
+
+    def forget(self) -> None:
+        self._passed.clear()
+
+
+facts_written, files_asked, messages_sent = Throttle(FACTS_EVERY), Throttle(FILES_AGAIN), Throttle(LOST_MESSAGE)
 
 
 def leads(me: Worker) -> bool:
@@ -46,7 +65,7 @@ def round() -> None:
     write_waiting_files()
     retention.expire()
     start_upkeep()
-    if time.monotonic() - _facts_written[0] > FACTS_EVERY:
+    if facts_written.passes("facts"):
         staged.remove_old()
         write_facts()
         write_sync_log()
@@ -54,7 +73,6 @@ def round() -> None:
 
 def write_facts() -> None:
     """The fact tables of every organization, and the index that answers a record's history over runs."""
-    _facts_written[0] = time.monotonic()
     for organization in Organization.objects.all():
         try:
             facts.write_fact_tables(organization)
@@ -89,8 +107,17 @@ def start_scheduled() -> None:
         due = sync.next_run_at <= now and Sync.objects.filter(pk=sync.pk, next_run_at=sync.next_run_at).update(
             next_run_at=following
         )
-        if due and not Run.objects.filter(sync=sync, status__in=Run.ACTIVE).exists():
-            actions.start_run(sync, trigger="schedule")
+        if due:
+            _start(sync)
+
+
+def _start(sync: Sync) -> None:
+    """A time that comes while a run works is skipped, which the history shows: once for each run that works."""
+    working = Run.objects.filter(sync=sync, status__in=Run.ACTIVE).order_by("-pk").first()
+    if working is None:
+        actions.start_run(sync, trigger="schedule")
+    elif not Run.objects.filter(sync=sync, status=Run.Status.SKIPPED, trigger="schedule", pk__gt=working.pk).exists():
+        actions.skip_run(sync, working)
 
 
 def start_upkeep() -> None:
@@ -99,11 +126,7 @@ def start_upkeep() -> None:
     told = settings.ONDATRA.upkeep
     if told == "off":
         return
-    try:
-        following = schedules.next_time(told, now)
-    except OndatraError as error:
-        log.warning("ONDATRA_UPKEEP: %s, or off", error)
-        return
+    following = schedules.next_time(told, now)  # a wrong one was refused at the start
     Workspace.objects.filter(Q(upkeep_at=None) | Q(upkeep_at__gt=following)).update(
         upkeep_at=following
     )  # new, or the clock or the setting was set
@@ -131,25 +154,22 @@ def resume_dead() -> None:
 def _worked_on(run: Run) -> bool:
     """Whether somebody delivers it and nobody who did has died. That other workers live says nothing: no message may be
     left for them."""
-    claimed = outbox.open_deliveries(run).exclude(status=Delivery.Status.WAITING).select_related("owner")
+    claimed = claims.open_deliveries(run).exclude(status=Delivery.Status.WAITING).select_related("owner")
     owners = [d.owner for d in claimed]
     return bool(owners) and not any(map(workers.is_dead, owners))
 
 
 def _send_again(actor: str, run_id: int, *args: int) -> None:
     """A message for workers that may all be busy: not with every round."""
-    now = time.monotonic()
-    if now - _sent.get((actor, run_id), float("-inf")) > LOST_MESSAGE:
-        _sent[actor, run_id] = now
+    if messages_sent.passes((actor, run_id)):
         queue.send(actor, run_id, *args)
 
 
 def write_waiting_files() -> None:
     """Record files of runs that ended while their store was down."""
     for workspace in Workspace.objects.filter(pk__in=Run.objects.filter(tracking="pending").values("sync__workspace")):
-        if time.monotonic() < _files_again.get(workspace.pk, 0.0):
+        if not files_asked.passes(workspace.pk):
             continue
-        _files_again[workspace.pk] = time.monotonic() + FILES_AGAIN
         try:
             pending.write(workspace)
         except OndatraError as error:

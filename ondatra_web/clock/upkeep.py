@@ -12,6 +12,7 @@ from django.db import transaction
 from ondatra_web.models import ModelState, Run, Sync, Workspace
 from ondatra_web.runs.lake_tables import place_of
 from runtime.lake import upkeep
+from runtime.lake.commits import commit_of
 from runtime.lake.table import LakeTable
 
 if TYPE_CHECKING:
@@ -49,9 +50,13 @@ def _keep(workspace: Workspace, name: str, session: Callable[[], SparkSession]) 
     read = [state.table_version, *([sync.mark] if sync else [])]  # by other models, and by the sync
     kept = upkeep.keep(spark, table, None if None in read else min(v for v in read if v is not None))
     if kept.after != kept.before:
+        commit = commit_of(table, kept.after, lambda: spark)
+        told = commit.id if commit else ""
         with transaction.atomic():  # the same rows: nothing is built or sent anew because of it
             ModelState.objects.filter(workspace=workspace, name=name, table_version=kept.before).update(
-                table_version=kept.after
+                table_version=kept.after, table_commit=told
             )
-            Sync.objects.filter(workspace=workspace, name=name, mark=kept.before).update(mark=kept.after)
+            Sync.objects.filter(workspace=workspace, name=name, mark=kept.before).update(
+                mark=kept.after, mark_commit=told
+            )
     return kept

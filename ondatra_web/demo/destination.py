@@ -1,10 +1,12 @@
-"""The demo's outside API: aircraft, day reports and a sheet, kept in memory. It refuses what such an API would refuse.
+"""The demo's outside API: aircraft, day reports, a sheet and contacts, kept in memory. It refuses what such an API
+would refuse.
 
 | request | does |
 |---|---|
 | POST /aircraft, PATCH /aircraft/TAILNUM | 422 for a missing year or impossible seats, 409: unknown maker |
 | PUT, DELETE /reports/NAME | one report with its lines |
 | POST /sheet {"clear": bool, "rows": […]} | rows of a sheet |
+| PUT, GET, DELETE /contacts/ID | one contact; 422 for an email without @ |
 | GET / | a page that shows what it holds |
 
 Every few hundred requests it is busy once: 429 with Retry-After.
@@ -58,6 +60,7 @@ class Held:
         self.aircraft: dict[str, dict[str, Any]] = {}
         self.reports: dict[str, dict[str, Any]] = {}
         self.sheet: list[dict[str, Any]] = []
+        self.contacts: dict[str, Any] = {}
         self.requests = self.refused = self.busy = 0
 
     def answer(self, method: str, path: str, body: Any) -> Answer:
@@ -87,7 +90,19 @@ class Held:
                 self.sheet.clear()
             self.sheet += (body or {}).get("rows", [])
             return 200, {"rows": len(self.sheet)}
+        if len(parts) == 2 and parts[0] == "contacts" and method in ("PUT", "GET", "DELETE"):
+            return self._contact(method, parts[1], body)
         return 404, {"error": f"there is no {method} /{'/'.join(parts)}"}
+
+    def _contact(self, method: str, name: str, body: Any) -> Answer:
+        if method == "PUT":
+            email = body.get("email") if isinstance(body, dict) else None
+            if "@" not in str(email):
+                return 422, {"error": f'email "{email}" is no address'}
+            self.contacts[name] = body
+        elif name not in self.contacts:
+            return 404, {"error": f"there is no contact {name}"}
+        return 200, self.contacts.pop(name) if method == "DELETE" else self.contacts[name]
 
     def _save_aircraft(self, body: Any, status: int) -> Answer:
         if not isinstance(body, dict) or not body.get("tailnum"):
@@ -151,6 +166,7 @@ def page(held: Held) -> str:
             ("Aircraft", len(held.aircraft)),
             ("Day reports", len(held.reports)),
             ("Sheet rows", len(held.sheet)),
+            ("Contacts", len(held.contacts)),
             ("Requests", held.requests),
             ("Refused", held.refused),
             ("Told to wait", held.busy),

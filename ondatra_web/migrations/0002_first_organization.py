@@ -1,4 +1,4 @@
-"""A fresh install has organization 1 and workspace `default`, whose project folder is the repository root."""
+"""A fresh install has organization 1 and workspace `default`, whose project folder is the one of the install."""
 import secrets
 
 from django.conf import settings
@@ -11,7 +11,7 @@ def create(apps, schema_editor):
         return
     # no explicit id: a fresh database gives 1, and PostgreSQL's sequence moves on
     organization = organizations.objects.create(name="Default")
-    workspaces.objects.create(organization=organization, slug="default", project_dir=str(settings.BASE_DIR), mask_key=secrets.token_hex(32))
+    workspaces.objects.create(organization=organization, slug="default", project_dir=str(settings.ONDATRA.project_dir), mask_key=secrets.token_hex(32))
 
 
 class Migration(migrations.Migration):

@@ -34,6 +34,7 @@ class Chunk(models.Model):
     due_rows = models.IntegerField(default=0)  # untried, refused or unknown
     blocked_rows = models.IntegerField(default=0)
     rejected_rows = models.IntegerField(default=0)
+    rejected_records = models.IntegerField(default=0)  # of these rows the ones that are records
 
     class Meta:
         indexes = [models.Index(fields=["sync", "id"], condition=UNDELIVERED, name="chunk_undelivered")]

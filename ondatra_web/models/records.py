@@ -57,6 +57,8 @@ class MessageGroup(models.Model):
     sample_message = models.TextField()
     sample_identifier = models.TextField(null=True)
     rows = models.BigIntegerField()
+    due = models.BigIntegerField(default=0)  # records among them that are due again
+    beside = models.BigIntegerField(default=0)  # rows among them that only accompany a record, and are not counted
     first_run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="+")
 
     class Meta:
@@ -64,6 +66,11 @@ class MessageGroup(models.Model):
 
     def __str__(self) -> str:
         return self.pattern
+
+    @property
+    def ended(self) -> int:
+        """Records that are not sent again by themselves."""
+        return self.rows - self.due - self.beside
 
 
 class ApiCallFile(models.Model):

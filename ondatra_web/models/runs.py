@@ -42,6 +42,8 @@ class Run(models.Model):
         SKIPPED = "skipped"
 
     ACTIVE = (Status.QUEUED, Status.WORKING, Status.CANCELING)
+    #: Of a sync at most one run is so.
+    AT_WORK = (Status.WORKING, Status.CANCELING)
 
     sync = models.ForeignKey(Sync, models.CASCADE)
     status = models.CharField(max_length=30, choices=Status.choices, default=Status.QUEUED)
@@ -51,7 +53,9 @@ class Run(models.Model):
     created_at = models.DateTimeField(default=timezone.now)
     started_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
-    error = models.TextField(blank=True)
+    failed = models.BooleanField(default=False)  # it ends as failed, whatever its counts say
+    error = models.TextField(blank=True)  # why, for people; of a held or skipped run as well
+    confirmed_as = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="+")  # goes on as
     step = models.CharField(max_length=10, blank=True)  # build, changes, push, finish
     step_times = models.JSONField(default=dict)  # step -> [start, end] as ISO texts
     options = models.JSONField(default=dict)  # full, baseline, dry_run, limit, rebuild, retry_of, …
@@ -68,7 +72,6 @@ class Run(models.Model):
     bucket = models.ForeignKey(Bucket, models.RESTRICT, null=True, blank=True)  # null: the install's own store
     metadata = models.JSONField(default=dict)  # what metadata.json holds
     table_version = models.BigIntegerField(null=True)
-    source_version = models.CharField(max_length=200, blank=True)
     source_count = models.BigIntegerField(default=0)
     unchanged = models.BigIntegerField(default=0)
     invalid = models.BigIntegerField(default=0)

@@ -55,6 +55,7 @@ class Sync(models.Model):
     retention_days = models.IntegerField(default=14)
     columns = models.JSONField(default=list)  # of the newest chunk: [[name, duckdb type, spark type], …]
     mark = models.BigIntegerField(null=True)  # table version up to which changes became chunks
+    mark_commit = models.CharField(max_length=64, blank=True)  # the id of that version's commit; empty: not known
     source_rows = models.BigIntegerField(default=0)  # of the last build; what `source` counts while nothing changed
     invalid_rows = models.BigIntegerField(default=0)
     invalid_digest = models.CharField(max_length=64, blank=True)

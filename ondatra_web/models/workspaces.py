@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import secrets
+
 from django.db import models
+from django.db.models import Q
 from django.utils import timezone
 
 from ondatra_web.models.organizations import Organization
+
+
+def new_mask_key() -> str:
+    return secrets.token_hex(32)
 
 
 class Workspace(models.Model):
@@ -16,9 +23,13 @@ class Workspace(models.Model):
     project_dir = models.CharField(max_length=1000)
     env_file = models.CharField(max_length=1000, blank=True)
     allow_paths = models.JSONField(default=list, blank=True)
-    mask_key = models.CharField(max_length=64, editable=False)  # hex; key of @mask …:hash
+    mask_key = models.CharField(max_length=64, default=new_mask_key, editable=False)  # hex; key of @mask …:hash
     upkeep_at = models.DateTimeField(null=True, blank=True)  # when its lake is looked after next
     created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        # without a key of its own anybody can compute the hash of a masked value
+        constraints = [models.CheckConstraint(condition=~Q(mask_key=""), name="has_a_mask_key")]
 
     def __str__(self) -> str:
         return self.slug
@@ -33,6 +44,7 @@ class ModelState(models.Model):
     key = models.JSONField(default=list)
     columns = models.JSONField(default=list)  # [[name, duckdb type, spark type], …]
     table_version = models.BigIntegerField(null=True)  # Delta version that holds the result
+    table_commit = models.CharField(max_length=64, blank=True)  # the id of that version's commit; empty: not known
     fingerprint = models.CharField(
         max_length=64, blank=True
     )  # of everything the result depends on; empty = always build

@@ -20,14 +20,15 @@ from django.utils import timezone
 
 from ondatra_web import projects
 from ondatra_web.models import Run
+from ondatra_web.runs import marks
+from ondatra_web.runs.claims import claim_of
 from ondatra_web.runs.ledger import DatabaseLedger
-from ondatra_web.runs.outbox import claim_of
 from runtime.custody.masks import Masker
 from runtime.delivery.calls import cut_calls
 from runtime.delivery.first_requests import first_requests
 from runtime.lake.table import LakeTable
 from runtime.model import Model
-from runtime.pipeline.line import Result, SyncWork
+from runtime.pipeline.building import Result, SyncWork
 from runtime.staging import chunks, values
 from runtime.staging.request import Staged
 from runtime.staging.units import unit_starts
@@ -78,7 +79,7 @@ class DryLedger(DatabaseLedger):
         _, info = self.store_of(run)
         info = with_columns(info, result.columns)
         with transaction.atomic():
-            self.move(run, result, staged, work)
+            marks.move(run, work, result, staged, self.pushes[result.model.name])
             run = Run.objects.get(pk=run.pk)
             counts = {name: value for name, value in run.counts.items() if name != "source"}
             source = run.source_count
@@ -131,8 +132,9 @@ class DryLedger(DatabaseLedger):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "requests.json").write_text(json.dumps(said, ensure_ascii=False, default=str), encoding="utf-8")
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """Removes the clones and the staged chunks."""
+        super().finish()
         shutil.rmtree(self.scratch(), ignore_errors=True)
         for run in self.runs.values():
             with suppress(OSError):

@@ -12,10 +12,12 @@ import logging
 from django.db import transaction
 from django.db.models import QuerySet
 
-from ondatra_web.models import Answer, ApiCallFile, Delivery, Run, Workspace
-from ondatra_web.runs import outbox
+from ondatra_web.models import Answer, Delivery, Run, Workspace
+from ondatra_web.runs import claims, record_files
+from ondatra_web.runs.outbox import DatabaseOutbox
+from ondatra_web.runs.patience import patiently
 from ondatra_web.tracking import stores
-from runtime.delivery.written import write_pending
+from runtime.delivery import written
 from runtime.errors import OndatraError
 from runtime.tracking.info import by_rules
 
@@ -50,7 +52,7 @@ def _waiting(workspace: Workspace) -> QuerySet[Delivery]:
 
 
 def _write(workspace: Workspace, delivery: Delivery) -> None:
-    run, claim = delivery.run, outbox.claim_of(delivery)
+    run, claim = delivery.run, claims.claim_of(delivery)
     info = by_rules(
         delivery.sealed,
         organization_id=workspace.organization_id,
@@ -59,16 +61,20 @@ def _write(workspace: Workspace, delivery: Delivery) -> None:
         columns=claim.columns,
         mask_key=workspace.mask_key,
     )
-    made = write_pending(claim, info, stores.of_run(run), outbox.DatabaseOutbox())
+    made = written.write_pending(claim, info, stores.of_run(run), DatabaseOutbox())
+    _name(delivery, made)
+
+
+@patiently
+def _name(delivery: Delivery, made: written.Written) -> None:
+    run = delivery.run
     with transaction.atomic():
         Run.objects.select_for_update().get(pk=run.pk)
         if not Delivery.objects.filter(pk=delivery.pk, status=Delivery.Status.SEALED).update(
             status=Delivery.Status.CLOSED
         ):
             return  # another process wrote the same files
-        outbox.record_files(run.pk, delivery.pk, made.files)
-        if made.calls_file:
-            ApiCallFile.objects.create(run=run, delivery=delivery, url=made.calls_file[0], calls=made.calls_file[1])
+        record_files.add(run.pk, delivery.pk, made.files, made.calls_file)
         Answer.objects.filter(delivery=delivery).delete()
         if not Delivery.objects.filter(run=run, status=Delivery.Status.SEALED).exists():
             Run.objects.filter(pk=run.pk).update(tracking="written")

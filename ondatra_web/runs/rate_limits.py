@@ -9,8 +9,8 @@ from django.conf import settings
 from django.db import transaction
 
 from ondatra_web.models import RateLimitHit, Workspace
-from runtime.errors import Cancelled
-from runtime.push.http.rate_limits import Limiter, RedisLimiter
+from ondatra_web.runs.patience import patiently
+from runtime.push.http.rate_limits import LONGEST_PAUSE, Limiter, RedisLimiter, wait
 
 #: Until when a budget rests, and when it was told to.
 PAUSE, ASKED = "pause:", "paused:"
@@ -33,16 +33,14 @@ class DatabaseLimiter:
 
     def take(self, key: str, n: int, seconds: float, cancelled: Callable[[], bool]) -> None:
         """Waits until fewer than n requests of this budget lie within the last `seconds`. Raises Cancelled."""
-        while (wait := self._try(self.prefix + key, n, seconds)) > 0:
-            end = time.monotonic() + wait
-            while (left := end - time.monotonic()) > 0:
-                if cancelled():
-                    raise Cancelled("the run was cancelled while it waited for its rate limit")
-                time.sleep(min(left, 0.5))
+        while (left := self._try(self.prefix + key, n, seconds)) > 0:
+            wait(left, cancelled, "its rate limit")
 
+    @patiently
     def pause(self, key: str, until: float) -> None:
-        """No request of this budget before that Unix time."""
+        """No request of this budget before that Unix time, or for LONGEST_PAUSE at most."""
         name, now = self.prefix + key, time.time()
+        until = min(until, now + LONGEST_PAUSE)
         with transaction.atomic():
             RateLimitHit.objects.filter(key=PAUSE + name, at__lt=until).delete()
             RateLimitHit.objects.filter(key=ASKED + name).delete()
@@ -50,6 +48,7 @@ class DatabaseLimiter:
                 [RateLimitHit(key=PAUSE + name, at=until), RateLimitHit(key=ASKED + name, at=now)]
             )
 
+    @patiently
     def _try(self, key: str, n: int, seconds: float) -> float:
         """Takes one request of the budget, or says how long to wait before asking again."""
         now = time.time()
@@ -59,6 +58,7 @@ class DatabaseLimiter:
                 key=ASKED + key, at__gt=now + 1
             ).exists():  # the clock was set back since: nobody knows how long to wait
                 RateLimitHit.objects.filter(key__in=(PAUSE + key, ASKED + key)).delete()
+            RateLimitHit.objects.filter(key=PAUSE + key, at__gt=now + LONGEST_PAUSE).update(at=now + LONGEST_PAUSE)
             paused = (
                 RateLimitHit.objects.filter(key=PAUSE + key, at__gt=now)
                 .order_by("-at")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
 from ondatra_web.models import UNDELIVERED, Chunk, Sync
@@ -40,6 +40,13 @@ def counted(sync: Sync) -> dict[str, int]:
     return tally
 
 
+def refused(syncs: Iterable[Sync]) -> dict[int, int]:
+    """By sync the records that were refused in any run and are not at the destination since; without those of which
+    there are none."""
+    found = of_syncs(syncs).filter(rejected_records__gt=0).order_by("sync_id").values_list("sync_id")
+    return dict(found.annotate(Sum("rejected_records")))
+
+
 def forget(sync: Sync) -> None:
     """Should be called in a transaction: what waits is taken as delivered, dead letters, jobs and finalize included."""
     for chunk in chunks_of(sync):
@@ -58,7 +65,16 @@ def save_states(chunk_id: int, whole: np.ndarray[Any, Any], runs_failed: np.ndar
         "due_rows": sum(tally[s] for s in (states.UNTRIED, states.REFUSED, states.UNKNOWN)),
         "blocked_rows": tally[states.BLOCKED],
         "rejected_rows": tally[states.REJECTED],
+        "rejected_records": _records(chunk_id, whole == states.REJECTED) if tally[states.REJECTED] else 0,
     }
     if runs_failed is not None:
         fields["runs_failed"] = states.pack(runs_failed)
     Chunk.objects.filter(pk=chunk_id).update(**fields)
+
+
+def _records(chunk_id: int, mask: np.ndarray[Any, Any]) -> int:
+    """How many of these rows of a chunk are records; its file is opened only where some of its rows are none."""
+    chunk = Chunk.objects.only("url", "rows", "records").get(pk=chunk_id)
+    if chunk.records == chunk.rows:
+        return int(mask.sum())
+    return int((np.asarray(chunks.read_column(chunk.url, RECORD), dtype=bool) & mask).sum())

@@ -20,6 +20,7 @@ from django.utils import timezone
 from ondatra_web import audit, queue, workers
 from ondatra_web.models import Export, Run
 from ondatra_web.tracking import records as web_records
+from runtime.custody import private
 from runtime.errors import Cancelled, ConfigError, OndatraError
 from runtime.records import exports, query
 from runtime.records.filter import Filter
@@ -83,14 +84,14 @@ def work(export_id: int) -> None:
     if export is None:
         return
     file, problems = place(export), list[str]()
-    file.parent.mkdir(parents=True, exist_ok=True)
+    private.folder(file.parent)
     part = file.with_name(f"{file.name}.{export.lease}.part")
     told: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in export.filter.items()}
     chosen = Filter(**told)
     try:
         files = web_records.files_of(export.run)
         Export.objects.filter(pk=export.pk).update(wanted=query.count(files, chosen), rows=0)
-        with part.open("wb") as sink:
+        with private.file(part).open("wb") as sink:
             rows = exports.export(
                 files, chosen, cast(exports.Format, export.format), sink, progress=_teller(export), problems=problems
             )

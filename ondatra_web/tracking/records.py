@@ -110,7 +110,7 @@ def history_of(sync: Sync, identifier: str, *, begins: bool = False, limit: int 
 def record_at(sync: Sync, place: str) -> dict[str, Any] | None:
     """The whole record at a place that the history names."""
     run_id, _, address = place.partition("/")
-    run = Run.objects.filter(sync=sync, pk=int(run_id)).first() if run_id.isdigit() else None
+    run = Run.objects.filter(sync=sync, pk=int(run_id)).first() if query.is_row(run_id) else None
     return query.record(files_of(run), address) if run else None
 
 
@@ -159,7 +159,7 @@ def calls_of(run: Run, record: Mapping[str, Any], place: str = "") -> list[dict[
     store = stores.of_run(run)
     kept = ApiCallFile.objects.filter(run=run).order_by("pk")
     kind, _, number = place.rpartition(":")[0].partition(".")
-    if number.isdigit():
+    if query.is_row(number):
         delivery = (
             RecordFile.objects.filter(run=run, batch_type=kind, number=int(number))
             .values_list("delivery_id", flat=True)
@@ -170,13 +170,14 @@ def calls_of(run: Run, record: Mapping[str, Any], place: str = "") -> list[dict[
 
 
 def reasons(run_id: int, most: int = 5) -> list[str]:
-    """The commonest messages of a run, a line each: rows, status, one message as it came, and an identifier that had
-    it."""
-    groups = MessageGroup.objects.filter(run_id=run_id).order_by("-rows", "pk")
-    lines = [
-        f"{g.rows:>7,} {g.status}: {(g.sample_message.splitlines() or [''])[0]} ({g.sample_identifier})"
-        for g in groups[:most]
-    ]
-    if (more := groups.count() - most) > 0:
-        lines.append(f"        and {more} other reasons")
-    return lines
+    """The commonest messages of a run, a line each: how many records, what became of them, one message as it came, and
+    an identifier that had it."""
+    found: list[tuple[int, str]] = []
+    for group in MessageGroup.objects.filter(run_id=run_id).order_by("-rows", "pk"):
+        said = f"{(group.sample_message.splitlines() or [''])[0]} ({group.sample_identifier})"
+        counts = (group.ended, group.status), (group.due, "due again")
+        lines = [(number, f"{number:>7,} {what}: {said}") for number, what in counts if number]
+        found += lines or [(0, f"{group.beside:>7,} old images: {said}")]
+    found.sort(key=lambda pair: -pair[0])
+    more = len(found) - most
+    return [line for _, line in found[:most]] + ([f"        and {more} other reasons"] if more > 0 else [])

@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 from ondatra_web import workers
 from ondatra_web.models import Organization, RecordFile, Run, SyncLog
 from ondatra_web.tracking import stores
-from runtime.errors import ConfigError, StoreError
+from runtime.errors import ConfigError, OndatraError, StoreError
 from runtime.tracking import sync_log
 from runtime.tracking.sync_log import LogFile
 
@@ -64,6 +64,17 @@ def write(organization: Organization) -> Written:
     finally:
         SyncLog.objects.filter(organization=organization).update(owner=None)
     return written
+
+
+def keep(organization: Organization) -> None:
+    """The same for a worker, who tells the log what went wrong."""
+    try:
+        written = write(organization)
+    except OndatraError as error:
+        log.warning("the sync log of organization %s waits: %s", organization.pk, error)
+        return
+    for problem in written.problems:
+        log.warning("the sync log of organization %s: %s", organization.pk, problem)
 
 
 def _files(organization: Organization) -> QuerySet[RecordFile]:

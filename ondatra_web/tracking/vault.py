@@ -13,9 +13,8 @@ from pathlib import Path
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 
+from runtime.config import from_env
 from runtime.errors import ConfigError
-
-SHORTEST = 32
 
 
 def seal(text: str) -> str:
@@ -36,12 +35,7 @@ def unseal(sealed: str) -> str:
 
 def _keys() -> tuple[str, ...]:
     """Newest first. Without a setting, a key made at first use and kept beside the database."""
-    told = tuple(key.strip() for key in os.environ.get("ONDATRA_ENCRYPTION_KEY", "").split(",") if key.strip())
-    if any(len(key) < SHORTEST for key in told):
-        raise ConfigError(
-            f"ONDATRA_ENCRYPTION_KEY holds a key shorter than {SHORTEST} characters: use, for example, 48 random ones"
-        )
-    return told or (_kept(Path(settings.ONDATRA.data_dir) / "encryption_key"),)
+    return from_env().encryption_keys or (_kept(Path(settings.ONDATRA.data_dir) / "encryption_key"),)
 
 
 def _kept(place: Path) -> str:

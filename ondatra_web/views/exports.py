@@ -79,5 +79,5 @@ def file(request: SignedIn, export_id: int) -> HttpResponse | FileResponse:
 @require_POST
 @login_required
 def cancel(request: SignedIn, export_id: int) -> HttpResponse:
-    exporting.cancel(export_for(request.user, export_id))
+    exporting.cancel(export_for(request.user, export_id, write=True))
     return redirect("export", export_id)

@@ -7,6 +7,8 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from ondatra_web.access import syncs_of
+from ondatra_web.runs import waiting
 from ondatra_web.views.needs import needing, needs_of
 from ondatra_web.views.shown import SignedIn
 from ondatra_web.views.syncs import SIZE, list_context
@@ -20,4 +22,6 @@ def home(request: SignedIn) -> HttpResponse:
     runs = needing(request.user)
     total = runs.count()
     needs = needs_of(list(runs[:MOST]))
-    return render(request, "home/home.html", {"needs": needs, "needs_total": total, **list_context(request, size=SIZE)})
+    refused = sum(waiting.refused(syncs_of(request.user).filter(archived_at=None)).values())
+    told = {"needs": needs, "needs_total": total, "refused": refused}
+    return render(request, "home/home.html", {**told, **list_context(request, size=SIZE)})

@@ -37,7 +37,7 @@ def needs_of(runs: list[Run]) -> list[Need]:
 def _need(run: Run, group: MessageGroup | None, since: datetime | None) -> Need:
     if run.status == Run.Status.HELD:
         return Need(run, "warn", "Held", run.error or "Nothing was sent.")
-    said = f"{group.rows:,} rows: {group.pattern}" if group else ""
+    said = f"{group.rows - group.beside:,} rows: {group.pattern}" if group else ""
     if run.status == Run.Status.FAILED:
         return Need(run, "bad", "Failing", run.error or said or "No reason was recorded.", since)
     return Need(run, "warn", "New reason", said)

@@ -10,6 +10,7 @@ from django.db.models import F, Sum, Window
 from django.db.models.functions import RowNumber
 
 from ondatra_web.models import Chunk, Run, Sync
+from ondatra_web.runs import waiting
 
 RECENT = 20
 
@@ -29,6 +30,7 @@ class Listed:
     last: Run | None
     bars: tuple[Bar, ...]
     due: int
+    refused: int  # records that are not at the destination, over all runs
 
     @property
     def bars_label(self) -> str:
@@ -55,7 +57,11 @@ def listed(syncs: Sequence[Sync]) -> list[Listed]:
     for run in recent:
         runs[run.sync_id].append(run)
     due = dict(Chunk.objects.filter(sync_id__in=ids, due_rows__gt=0).values_list("sync_id").annotate(Sum("due_rows")))
-    return [Listed(s, runs[s.pk][-1] if runs[s.pk] else None, _bars(runs[s.pk]), due.get(s.pk, 0)) for s in syncs]
+    refused = waiting.refused(syncs)
+    return [
+        Listed(s, runs[s.pk][-1] if runs[s.pk] else None, _bars(runs[s.pk]), due.get(s.pk, 0), refused.get(s.pk, 0))
+        for s in syncs
+    ]
 
 
 def _bars(runs: Iterable[Run]) -> tuple[Bar, ...]:

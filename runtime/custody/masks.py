@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import html
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,6 +22,7 @@ SHORTEST_SHOWN = 8
 _FIRST_STAND_IN = 0xF0000
 _STAND_INS = 0xFFFD
 _SAME_EVERYWHERE = re.compile(r"[A-Za-z0-9._~-]*")
+_PERCENT = re.compile("%[0-9A-F]{2}")
 _STAND_IN = re.compile("[\U000f0000-\U000ffffc]")
 
 
@@ -57,7 +59,7 @@ class Scrubber:
 
     def _worth_a_look(self, text: str) -> list[_Form]:
         """The other forms are made only for a text that may hold any."""
-        return self._all if "%" in text or "\\" in text or "+" in text else self._plain
+        return self._all if "%" in text or "\\" in text or "+" in text or "&" in text else self._plain
 
     def within(self, texts: Iterable[str]) -> Scrubber:
         """A scrubber with only what occurs in these texts: quick for many texts."""
@@ -92,12 +94,17 @@ def _longest(form: _Form) -> int:
 
 
 def _forms(value: str) -> tuple[str, ...]:
+    inside, ascii_only, whole = text_of([value])[2:-2], json.dumps(value)[1:-1], quote(value, safe="", errors="replace")
     return (
         value,
-        text_of([value])[2:-2],
-        json.dumps(value)[1:-1],
-        quote(value, safe="", errors="replace"),
+        inside,
+        inside.replace("/", r"\/"),
+        ascii_only,
+        ascii_only.replace("/", r"\/"),
+        whole,
+        _PERCENT.sub(lambda m: m[0].lower(), whole),
         quote_plus(value, errors="replace"),
+        html.escape(value),
     )
 
 
@@ -131,7 +138,7 @@ class Masker:
                 hidden.append(text := text_of(value))
                 masked[name] = how(text)
         text = others[0] if len(others) == 1 and isinstance(others[0], str) else "\n".join(map(text_of, others))
-        escaped = "%" in text or "\\" in text or "+" in text  # then look for the other forms too
+        escaped = "%" in text or "\\" in text or "+" in text or "&" in text  # then look for the other forms too
         if escaped or any(value in text for value in hidden if len(value) >= SHORTEST_IN_TEXT):
             scrub = self.scrubber([row])
             return {name: value if name in self else _scrubbed(value, scrub) for name, value in masked.items()}

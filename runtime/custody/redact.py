@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-import json
 import re
 import threading
-from base64 import b64encode
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Mapping
 from functools import lru_cache
-from urllib.parse import quote, quote_plus
+
+from runtime.custody.disguises import may_hold_escapes, readings, unescaped
 
 HIDDEN = "***"
 #: A body is stored up to this many characters.
 BODY_LIMIT = 64 * 1024
+#: Shorter parts of base64, and bytes of hex, would be found everywhere.
+SHORTEST_PART, SHORTEST_HEX = 6, 4
+#: Of a longer text in base64 that holds a secret, so much is hidden on either side of it.
+AROUND = 400
 _SECRET_HEADER = re.compile(r"auth|key|token|secret|signature|^cookie$|^set-cookie$", re.IGNORECASE)
+_BEFORE = re.compile(rf"[A-Za-z0-9+/_-]{{0,{AROUND}}}")
+_AFTER = re.compile(rf"(?:[A-Za-z0-9+/_-]|%2[bBfF]|\\/){{0,{AROUND}}}(?:=|%3[dD]){{0,2}}")
 
 
 class Redactor:
-    """Remembers secret values and removes them, also where they are URL-encoded, JSON-escaped or in Basic's base64."""
+    """Remembers secret values and removes them: as they are, escaped (in JSON, URLs, HTML), in hex, and within
+    base64."""
 
     def __init__(self) -> None:
-        self._forms: set[str] = set()
-        self._pattern: re.Pattern[str] | None = None
+        self._forms: frozenset[str] = frozenset()
+        self._parts: frozenset[str] = frozenset()
+        self._pattern = self._part = re.compile("(?!)")
         self._longest = 0
         self._lock = threading.Lock()
 
@@ -29,20 +37,26 @@ class Redactor:
         """From now on this value never shows."""
         if not secret or secret in self._forms:
             return
-        forms = {
-            secret,
-            quote(secret, safe=""),
-            quote(secret),
-            quote_plus(secret),
-            json.dumps(secret)[1:-1],
-            json.dumps(secret, ensure_ascii=False)[1:-1],
-            b64encode(secret.encode()).decode(),
-        }
+        with self._lock:
+            self._forms |= _forms(secret)
+            self._parts |= _parts_of_base64(secret.encode("utf-8", "replace"))
+            self._pattern, self._part = _any(self._forms), _any(self._parts)
+            # as two escapes within each other, or within base64
+            self._longest = max(self._longest, 12 * len(secret) + 2 * AROUND)
+
+    def known(self) -> tuple[frozenset[str], frozenset[str], int]:
+        """What it looks for, for another one to learn."""
+        return self._forms, self._parts, self._longest
+
+    def learn(self, known: tuple[frozenset[str], frozenset[str], int]) -> None:
+        forms, parts, longest = known
+        if forms <= self._forms:
+            return
         with self._lock:
             self._forms |= forms
-            longest_first = sorted(self._forms, key=len, reverse=True)
-            self._longest = len(longest_first[0])
-            self._pattern = re.compile("|".join(map(re.escape, longest_first)))
+            self._parts |= parts
+            self._pattern, self._part = _any(self._forms), _any(self._parts)
+            self._longest = max(self._longest, longest)
 
     def add_basic(self, user: str, password: str) -> None:
         """The header that Basic makes of both is as good as the password."""
@@ -50,7 +64,13 @@ class Redactor:
         self.add(b64encode(f"{user}:{password}".encode()).decode())
 
     def text(self, text: str) -> str:
-        return self._pattern.sub(HIDDEN, text) if self._pattern and text else text
+        if not self._forms or not text:
+            return text
+        if any(form in text for form in self._forms):
+            text = self._pattern.sub(HIDDEN, text)
+        if any(part in text for part in self._parts):
+            text = _without(text, self._spans(text))
+        return self._without_escaped(text) if may_hold_escapes(text) else text
 
     def body(self, text: str) -> str:
         """Cut at 64 KiB, after secrets were removed: a secret across the cut must not leave its first half."""
@@ -63,6 +83,70 @@ class Redactor:
 
     def headers(self, headers: Mapping[str, str]) -> dict[str, str]:
         return {name: HIDDEN if _is_secret(name) else self.text(value) for name, value in headers.items()}
+
+    def _without_escaped(self, text: str) -> str:
+        """Looks at the text as it reads without its escapes, and removes what was written for a secret there."""
+        if not any(self._holds(plain) for plain in readings(text)):
+            return text
+        for plain, places in unescaped(text):
+            spans = [(places[start][0], places[end - 1][1]) for start, end in self._spans(plain)]
+            if spans:
+                return self._without_escaped(_without(text, spans))
+        return text
+
+    def _holds(self, text: str) -> bool:
+        return any(form in text for form in self._forms) or any(part in text for part in self._parts)
+
+    def _spans(self, text: str) -> list[tuple[int, int]]:
+        """Where secrets stand, in order."""
+        found = [m.span() for m in self._pattern.finditer(text)] if any(f in text for f in self._forms) else []
+        if any(part in text for part in self._parts):
+            found += [_around(text, *m.span()) for m in self._part.finditer(text)]
+        return sorted(found)
+
+
+def _forms(secret: str) -> set[str]:
+    data = secret.encode("utf-8", "replace")
+    forms = {secret, secret.replace(" ", "+")}
+    if not _parts_of_base64(data):
+        forms |= {b64encode(data).decode(), urlsafe_b64encode(data).decode()}
+    if len(data) >= SHORTEST_HEX:
+        forms |= {data.hex(), data.hex().upper()}
+    return forms
+
+
+def _parts_of_base64(data: bytes) -> set[str]:
+    """What base64 of any text holds where the secret is a part of it: the letters that stand for nothing else, by the
+    three places at which it may begin."""
+    parts = set()
+    for before in range(3):
+        first, last = -(-before * 8 // 6), (before + len(data)) * 8 // 6
+        for encode in (b64encode, urlsafe_b64encode):
+            part = encode(bytes(before) + data + bytes(2))[first:last].decode()
+            if len(part) >= SHORTEST_PART:
+                parts.add(part)
+    return parts
+
+
+def _any(texts: frozenset[str]) -> re.Pattern[str]:
+    """Any of them, the longest first; nothing where there is none."""
+    return re.compile("|".join(map(re.escape, sorted(texts, key=len, reverse=True))) or "(?!)")
+
+
+def _around(text: str, start: int, end: int) -> tuple[int, int]:
+    """The base64 in which a part of it stands."""
+    before, after = _BEFORE.match(text[max(0, start - AROUND) : start][::-1]), _AFTER.match(text, end)
+    return start - (before.end() if before else 0), after.end() if after else end
+
+
+def _without(text: str, spans: list[tuple[int, int]]) -> str:
+    """The text with each of these spans hidden; those that overlap are one."""
+    kept, at = [], 0
+    for start, end in spans:
+        if start >= at:
+            kept += [text[at:start], HIDDEN]
+        at = max(at, end)
+    return "".join([*kept, text[at:]])
 
 
 @lru_cache(maxsize=1024)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from runtime.errors import ConfigError
 
@@ -23,8 +24,9 @@ class Secrets:
     def __repr__(self) -> str:
         return f"Secrets({len(self._values)} names from {self.source})"
 
-    def get(self, name: str) -> str | None:
-        return self._values.get(name)
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value, `default` where it is not set."""
+        return self._values.get(name, default)
 
     def require(self, name: str) -> str:
         """Raises ConfigError that names the variable and where to set it."""
@@ -40,8 +42,12 @@ class Secrets:
 
 def from_environment(env: Mapping[str, str] | None = None) -> Secrets:
     """The process environment less the product's own settings."""
-    env = os.environ if env is None else env
-    return Secrets({k: v for k, v in env.items() if not k.startswith(OWN) and k not in OWN_NAMES}, "the environment")
+    return Secrets(without_own(os.environ if env is None else env), "the environment")
+
+
+def without_own(env: Mapping[str, str]) -> dict[str, str]:
+    """An environment less the product's own settings, its secrets among them."""
+    return {k: v for k, v in env.items() if not k.startswith(OWN) and k not in OWN_NAMES}
 
 
 def from_file(path: Path) -> Secrets:

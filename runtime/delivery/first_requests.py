@@ -10,12 +10,12 @@ from runtime.custody.masks import Masker, Scrubber
 from runtime.delivery.stand_ins import Sampling
 from runtime.errors import Cancelled
 from runtime.model import Column
+from runtime.push import apart
 from runtime.push.api_dict import Auth
 from runtime.push.call import CallContext, CallResult, PushCall
 from runtime.push.http.auth import SecretSource
+from runtime.push.http.calls import ApiCall
 from runtime.push.http.rate_limits import MemoryLimiter
-from runtime.push.http.requester import ApiCall
-from runtime.push.load import load_push
 
 #: Lines that one call may say.
 MOST_SAID = 20
@@ -40,7 +40,7 @@ def first_requests(
     Secrets and masked values are taken out. Raises ProjectError.
     """
     # of its own: it may not share a token with calls that are real
-    push = load_push(project_dir, name, secrets=secrets)
+    push = apart.load(project_dir, name, secrets=secrets)
     auth = push.api.auth
     transport = Sampling(auth.token_url if auth else "")
     context = CallContext(

@@ -14,12 +14,12 @@ import pyarrow.parquet
 from runtime.columns import CHANGE_TYPE, ROWID
 from runtime.delivery.stand_ins import Recording, StandIns
 from runtime.errors import ConfigError
+from runtime.push import apart
 from runtime.push.call import CallContext, CallResult, PushCall
 from runtime.push.function import PushFunction
+from runtime.push.http.answers import Answer
 from runtime.push.http.auth import SecretSource
 from runtime.push.http.rate_limits import MemoryLimiter
-from runtime.push.http.requester import Answer
-from runtime.push.load import load_push
 from runtime.push.statuses import Outcome
 from runtime.staging.values import to_rows
 
@@ -79,7 +79,7 @@ def rehearse(
 ) -> Rehearsal:
     """Calls push() with the rows in batches, then poll() once for each job. Raises ProjectError."""
     standing = StandIns(secrets)
-    push = load_push(project_dir, name, secrets=standing)
+    push = apart.load(project_dir, name, secrets=standing)
     context = CallContext(
         secrets=standing,
         limiter=MemoryLimiter(),

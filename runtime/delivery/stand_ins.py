@@ -6,8 +6,9 @@ import time
 from typing import Any
 
 from runtime.errors import Cancelled
+from runtime.push.http.answers import Answer
 from runtime.push.http.auth import SecretSource
-from runtime.push.http.requester import Answer, Request
+from runtime.push.http.requester import Request
 
 
 class Recording:
@@ -47,5 +48,5 @@ class StandIns:
     def __init__(self, secrets: SecretSource) -> None:
         self._secrets = secrets
 
-    def get(self, name: str) -> str | None:
-        return self._secrets.get(name) or f"<{name}>"
+    def get(self, name: str, default: Any = None) -> Any:
+        return self._secrets.get(name) or (f"<{name}>" if default is None else default)

@@ -3,11 +3,19 @@ through Spark's own Ivy."""
 
 from __future__ import annotations
 
+import fcntl
+import logging
+import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from runtime.errors import ConfigError
+
+log = logging.getLogger("ondatra.jars")
 
 DELTA = ("io.delta:delta-spark_4.2_2.13:4.4.0",)
 #: PostgreSQL as a source; drivers of other databases are fetched by whoever needs them.
@@ -22,6 +30,8 @@ S3 = (
     ),
 )
 PACKAGES = {"delta": DELTA + POSTGRESQL, "s3": DELTA + POSTGRESQL + S3}
+#: What is put into the folder last: where it is, the others are.
+LAST = {"delta": "delta-spark_", "s3": "hadoop-aws"}
 EXCLUDED = (
     "software.amazon.awssdk:bundle",
     "org.apache.hadoop:hadoop-client-api",
@@ -38,6 +48,49 @@ def present(folder: Path, wanted: str) -> bool:
     stamp = folder / "complete"
     known = stamp.read_text().split() if stamp.exists() else []
     return set(_packages(wanted)) <= set(known) and any(folder.glob("*.jar"))
+
+
+def ready(folder: Path, wanted: str) -> list[Path]:
+    """The jars of the folder, `delta` or `s3`; what is missing is fetched once, by one process, and that is said.
+
+    Raises ConfigError with the way out.
+    """
+
+    def found() -> list[Path]:
+        jars = sorted(folder.glob("*.jar"))
+        return jars if any(artifact(p.name).startswith(LAST[wanted]) for p in jars) else []
+
+    if jars := found():
+        return jars
+
+    elsewhere = f"fetch them elsewhere (python -m runtime.lake.jars {wanted} FOLDER) and set ONDATRA_JARS_DIR"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not found():
+                _fetch_apart(folder, wanted)
+    except OSError as error:
+        raise ConfigError(f"the jars for Spark cannot be kept in {folder} ({error.strerror}): {elsewhere}") from None
+    except subprocess.CalledProcessError as error:
+        said = (error.output or "").strip().splitlines() or ["nothing"]
+        raise ConfigError(f"the jars for Spark could not be fetched ({said[-1]}): {elsewhere}") from None
+    return found()
+
+
+def _fetch_apart(folder: Path, wanted: str) -> None:
+    """In a process of its own: a JVM that has begun takes no more jars."""
+    log.info(
+        "fetching the jars of %s for Spark into %s, once", "Delta" if wanted == "delta" else "Delta and S3", folder
+    )
+    subprocess.run(
+        [sys.executable, "-m", "runtime.lake.jars", wanted, str(folder)],
+        check=True,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
 
 
 def artifact(file_name: str) -> str:
@@ -71,8 +124,9 @@ def fetch(folder: Path, wanted: str) -> list[str]:
         if not any(artifact(p.name) == packages[0].split(":")[1] for p in kept):
             raise SystemExit(f"{packages[0]} could not be fetched: is Maven Central reachable?")
         folder.mkdir(parents=True, exist_ok=True)
-        for jar in kept:
-            shutil.copyfile(jar, folder / jar.name)
+        for jar in sorted(kept, key=lambda p: artifact(p.name).startswith(tuple(LAST.values()))):
+            shutil.copyfile(jar, folder / f"{jar.name}.part")
+            (folder / f"{jar.name}.part").replace(folder / jar.name)
     stamp = folder / "complete"
     before = stamp.read_text().split() if stamp.exists() else []
     stamp.write_text("\n".join(dict.fromkeys([*before, *packages])) + "\n")

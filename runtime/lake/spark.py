@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
+import signal
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runtime.config import Config, from_env
-from runtime.errors import ConfigError
-from runtime.lake import internals
+from runtime.lake import internals, java
+from runtime.lake.jars import ready
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _guard = threading.Lock()
-#: Spark 4.2 needs Java 17 or newer.
-NEEDED_JAVA = 17
 SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -57,24 +54,18 @@ SETTINGS = {
 
 
 def session(config: Config | None = None) -> SparkSession:
-    """The session of this process. Raises ConfigError where Java or the Delta jars are missing."""
+    """The session of this process; the first one on a machine fetches the Delta jars. Raises ConfigError where Java is
+    missing or the jars cannot be fetched."""
     with _guard:
+        from pyspark.errors import PySparkRuntimeError
         from pyspark.sql import SparkSession
 
-        active = SparkSession.getActiveSession()
-        if active is not None:
-            return active
+        _forget_stopped()
+        with suppress(PySparkRuntimeError):  # none was started yet, by whatever thread
+            return SparkSession.active()
         config = config or from_env()
-        jars = sorted(str(p) for p in config.jars_dir.glob("*.jar"))
-        if not jars:
-            raise ConfigError(f"the Delta jars are not in {config.jars_dir}: run bin/up once, or set ONDATRA_JARS_DIR")
-        if config.spark_needs_s3 and not any("hadoop-aws" in jar for jar in jars):
-            raise ConfigError(
-                f"a lake or staging on S3 needs jars that are not in {config.jars_dir}: run bin/up once with these "
-                f"settings, "
-                f"or python -m runtime.lake.jars s3 {config.jars_dir}"
-            )
-        _check_java()
+        java.find()
+        jars = [str(p) for p in ready(config.jars_dir, "s3" if config.spark_needs_s3 else "delta")]
         builder = SparkSession.builder.appName("ondatra").master(config.spark_master)
         for name, value in SETTINGS.items():
             builder = builder.config(name, value)
@@ -87,11 +78,43 @@ def session(config: Config | None = None) -> SparkSession:
             builder.config("spark.jars", ",".join(jars))
             .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
             .config("spark.local.dir", str(scratch))
-            .config("spark.driver.memory", os.environ.get("SPARK_DRIVER_MEMORY", "1800m"))
+            .config("spark.driver.memory", config.driver_memory)
             .config("spark.driver.extraJavaOptions", f"-Dlog4j.configurationFile={logging} -Djava.io.tmpdir={scratch}")
         )
+        interrupt = signal.getsignal(signal.SIGINT)
         with _environment(config):
-            return builder.getOrCreate()
+            made = builder.getOrCreate()
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, interrupt)  # Spark puts one of its own there, which only ends its jobs
+        return made
+
+
+def _forget_stopped() -> None:
+    """An engine that was stopped, by a signal to all processes of a group or by itself, is not met again."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    context = SparkContext._active_spark_context
+    if context is None or _works(context):
+        return
+    with suppress(Exception):  # whatever of it still answers
+        context.stop()
+    gateway: Any = SparkContext._gateway
+    with suppress(Exception):
+        gateway.shutdown()
+    SparkContext._active_spark_context = None
+    SparkContext._gateway = SparkContext._jvm = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
+
+
+def _works(context: Any) -> bool:
+    process = getattr(context._gateway, "proc", None)
+    if process is not None and process.poll() is not None:
+        return False
+    try:
+        return not context._jsc.sc().isStopped()
+    except Exception:  # the connection to it is gone
+        return False
 
 
 #: What the JVM gets of the environment: neither the install's secrets nor those of its projects are there for a query.
@@ -145,17 +168,12 @@ def name_jobs(spark: SparkSession, group: str | None) -> None:
     spark.sparkContext.setLocalProperty("spark.job.interruptOnCancel", "true" if group else None)  # type: ignore[arg-type]
 
 
-def s3_settings(config: Config, env: Mapping[str, str] = os.environ) -> dict[str, str]:
+def s3_settings(config: Config) -> dict[str, str]:
     """What Hadoop's s3a has to know of the install's own S3; empty where neither lake nor staging lies there."""
     if not config.spark_needs_s3:
         return {}
-    region = env.get("AWS_REGION") or env.get("AWS_DEFAULT_REGION") or "us-east-1"
-    return s3a(
-        "fs.s3a.",
-        config.s3_endpoint,
-        region,
-        *(env.get(f"AWS_{name}") for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN")),
-    )
+    who = from_env().s3  # as they are now: key pairs are changed while a process lives
+    return s3a("fs.s3a.", config.s3_endpoint, who.region, who.key, who.secret, who.token)
 
 
 def s3a(
@@ -184,15 +202,3 @@ def s3a(
     else:
         found["aws.credentials.provider"] = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
     return {prefix + name: value for name, value in found.items()}
-
-
-def _check_java() -> None:
-    home = os.environ.get("JAVA_HOME")
-    java = shutil.which(str(Path(home) / "bin" / "java")) if home else shutil.which("java")
-    way_out = f"install Java {NEEDED_JAVA} (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
-    if not java:
-        raise ConfigError(f"Java was not found: {way_out}")
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    number = said.split('"')[1].split(".")[0] if '"' in said else "?"
-    if not number.isdigit() or int(number) < NEEDED_JAVA:
-        raise ConfigError(f"{java} is Java {number}: {way_out}")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from runtime import faults
 from runtime.errors import BuildError, HeldError, HistoryGone
+from runtime.lake.commits import commit_of, disagrees
 from runtime.lake.table import quoted
 from runtime.model import Column, Model
 from runtime.project.check import Project
@@ -33,6 +34,7 @@ class Remembered:
     version: int | None
     rows: int
     columns: tuple[Column, ...] = ()
+    commit: str = ""  # the id of the version's commit
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class Result:
     sql: str = ""
     inputs: tuple[str, ...] = ()
     built: Built | None = None
+    commit: str = ""  # the id of the version's commit
+    severed: bool = False  # the table is another than the one that the mark is of
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,8 @@ class SyncWork:
     waiting: tuple[WaitingChunk, ...]
     delivered_rows: int
     out_url: str
+    mark_commit: str = ""  # the id of the mark's commit
+    marked: str = ""  # what the mark is, for a sentence: "version 5, which run 3 of 2026-01-15 sent"
     confirmed_deletes: int | None = None
     full: bool = False
     baseline: bool = False
@@ -96,15 +102,38 @@ class Building:
 
     def make(self, builder: Builder) -> tuple[Result, Staged | None]:
         """Builds the table and, for a sync, stages what changed. Says "changes" between the two."""
+        severed = self._is_severed(builder)
         result = self.same or self._build(builder.spark)
         if self.work is None:
             return result, None
+
         faults.point("after_commit")
         builder.say("changes")
+        result = replace(result, severed=severed)
         try:
             return result, self._stage(builder, self.work, result)
         except HistoryGone as error:
             raise held_without_history(result, error) from error
+
+    def _is_severed(self, builder: Builder) -> bool:
+        """Whether the table is not the one that the mark is of: what changed since cannot be known from it. Raises
+        HeldError before anything is written, unless a person has decided."""
+        from runtime.lake.table import LakeTable
+
+        work = self.work
+        if work is None or work.mark is None or work.fresh:
+            return False
+        table = LakeTable(self.lake.table_url(self.model.name))
+        why = disagrees(table, work.mark, work.mark_commit, lambda: builder.spark)
+        if why and not (work.full or work.baseline):
+            held = HeldError(
+                f"the table of {self.model.name} {why} {work.marked}: the lake was restored from a copy, or a part of "
+                f"it was lost. What changed since cannot be known: run with --full to send every row again, or "
+                f"--baseline to take the table as delivered"
+            )
+            held.gone = True
+            raise held
+        return bool(why)
 
     def _build(self, spark: SparkSession) -> Result:
         from runtime import kinds
@@ -139,6 +168,7 @@ class Building:
             options=options,
             delivered_rows=work.delivered_rows if work else 0,
         )
+        commit = commit_of(table, built.version, lambda: spark)
         own_from = built.version if built.action == "unchanged" else built.previous_version
         return Result(
             model,
@@ -151,6 +181,7 @@ class Building:
             sql=translated.spark_sql,
             inputs=tuple(self.inputs),
             built=built,
+            commit=commit.id if commit else "",
         )
 
     def _frame(self, spark: SparkSession) -> tuple[DataFrame, tuple[Column, ...]]:
@@ -180,6 +211,7 @@ class Building:
         from runtime.lake.table import LakeTable
         from runtime.staging.request import StageRequest
         from runtime.staging.stage import stage
+        from runtime.staging.units import KEYED
         from runtime.staging.waiting import needs_stage
 
         mark = self.lake.mark(work, result)
@@ -187,16 +219,18 @@ class Building:
         if work.baseline or result.version is None or (at_mark and not work.full):
             return None
         table = LakeTable(self.lake.table_url(result.model.name))
+        # rows that wait of a table that is gone have the row ids of others by now
+        waiting = () if result.severed and result.model.kind not in KEYED else work.waiting
         request = StageRequest(
             model=result.model,
             table=table,
             mark=mark,
             version=result.version,
             own_from=result.own_from if result.own_from is not None else -1,
-            waiting=work.waiting,
+            waiting=waiting,
             out_url=work.out_url,
             full=work.full,
-            forgo=work.forgo,
+            forgo=work.forgo or result.severed,
             columns=result.columns,
             made=result.built.feed if result.built else None,
         )

@@ -19,8 +19,8 @@ _version = cache(version)
 ENGINE = 1
 
 
-def fingerprint(model: Model, translated: Translated, inputs: Mapping[str, int | None]) -> str:
-    """SHA-256 of text, engine, settings, versions of the input tables and state of the source files.
+def fingerprint(model: Model, translated: Translated, inputs: Mapping[str, str | int | None]) -> str:
+    """SHA-256 of text, engine, settings, commits (or versions) of the input tables and state of the source files.
 
     Empty when something has no fingerprint (a file written a moment ago, a connection's table, now(), random()): the
     model is then always built.

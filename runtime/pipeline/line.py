@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from runtime.staging.request import Staged
 
-__all__ = ["Ledger", "Line", "Remembered", "Result", "SyncWork"]
-
 log = logging.getLogger("ondatra.pipeline")
 #: Values within messages of Spark and DuckDB.
 VALUE = re.compile(
@@ -159,13 +157,14 @@ class Line:
             columns=known.columns,
             sql=self.project.translated[model.name].spark_sql,
             inputs=self.project.inputs[model.name],
+            commit=known.commit,
         )
 
     def _print(self, model: Model) -> str:
         return fingerprint.fingerprint(
             model,
             self.project.translated[model.name],
-            {i: self.results[i].version for i in self.project.inputs[model.name]},
+            {i: self.results[i].commit or self.results[i].version for i in self.project.inputs[model.name]},
         )
 
     def _sync(self, model: Model) -> None:
@@ -178,7 +177,7 @@ class Line:
             self.results[model.name] = Result(model, "skipped", error="another run of this sync is working")
         else:
             self.results[model.name] = Result(
-                model, "unchanged", known.rows, version=known.version, columns=known.columns
+                model, "unchanged", known.rows, version=known.version, columns=known.columns, commit=known.commit
             )
 
     def _start(self, model: Model, work: SyncWork | None) -> None:

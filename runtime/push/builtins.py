@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import re
 import time
 import uuid
 from base64 import b64decode, b64encode
@@ -20,17 +19,16 @@ import orjson
 
 from runtime.custody.redact import Redactor
 from runtime.errors import Cancelled, OndatraError
+from runtime.push import json_text
 from runtime.push.api_dict import Api
-from runtime.push.finite import finite
 from runtime.push.http import rate_limits
+from runtime.push.http.addresses import join_url
+from runtime.push.http.answers import Answer
 from runtime.push.http.auth import SecretSource
-from runtime.push.http.requester import Answer, Request, join_url
+from runtime.push.http.requester import Request
+from runtime.push.json_text import TooDeep, is_json
 from runtime.push.starlark import Watch, current
 
-#: Levels of lists and objects that are read; `nesting` bounds those that are written.
-MOST_NESTED = 100
-#: Nineteen digits may be more than 64 bits, which the fast parser would make a float.
-_LONG_NUMBER = re.compile(r"\d{19}")
 _NOTHING: Mapping[str, str] = {}
 #: JSON values that may not read the same in Starlark: as the whole of an answer, and as a field of an object.
 _UNLIKE, _UNLIKE_FIELDS = (list, float, str), (dict, list, float)
@@ -44,6 +42,7 @@ class Sender(Protocol):
     """Makes requests: for real, or from what was answered before."""
 
     api: Api
+    remarks: list[str]
 
     def send(self, request: Request) -> Answer: ...
 
@@ -63,6 +62,13 @@ class Session:
     change_ids: Sequence[str] | None = None
     prints: list[str] = field(default_factory=list)
     replayed: bool = False  # nothing happens for real: no request, no wait
+    remarked: set[str] = field(default_factory=set)
+
+    def remark(self, text: str) -> None:
+        """A line in the run's log, once a call."""
+        if text not in self.remarked and len(self.prints) < MAX_PRINTS:
+            self.remarked.add(text)
+            self.prints.append(self.redactor.body(text))
 
     def away(self, work: Callable[..., Any], *given: Any) -> Any:
         """Work that waits for others: it does not count as computing, and its errors keep their kind."""
@@ -74,6 +80,8 @@ class Session:
             raise
         finally:
             self.watch.away += time.monotonic() - before
+            while self.requester.remarks:
+                self.remark(self.requester.remarks.pop(0))
 
 
 def _http(
@@ -95,7 +103,7 @@ def _http(
     if encoded is not None and not is_json(encoded):
         return None
     if value is not None:
-        encoded = encode_value(value)
+        encoded = json_text.encode(value)
     if sum(x is not None for x in (encoded, data, body)) > 1:
         raise ValueError("only one of json=, data= and body= can be given")
     content, kind = _body(encoded, data, body)
@@ -109,7 +117,15 @@ def _http(
         retry=None if retry is None else int(_number(retry, "retry", 0) or 0),
         rows=_tied(row),
     )
-    return _said(session.away(session.requester.send, request))
+    answer: Answer = session.away(session.requester.send, request)
+    said = _said(answer)
+    _remark(session, answer, method, request.url)
+    return said
+
+
+def _remark(session: Session, answer: Answer, method: str, url: str) -> None:
+    for remark in answer.remarks:
+        session.remark(f"the answer to {method} {url.partition('?')[0]}: {remark}")
 
 
 def _said(answer: Answer) -> dict[str, Any]:
@@ -118,9 +134,20 @@ def _said(answer: Answer) -> dict[str, Any]:
         "ok": 200 <= answer.status < 300,
         "status_code": answer.status,
         "text": text,
-        "json": parse_json(text),
+        "json": _json(answer),
         "headers": answer.headers,
     }
+
+
+def _json(answer: Answer) -> Any:
+    """The value of its text; None if that is no JSON, or nested too deeply."""
+    try:
+        value, remark = json_text.read(answer.text)
+    except ValueError:
+        return None
+    if remark and remark not in answer.remarks:
+        answer.remarks.append(remark)
+    return value
 
 
 def _plain_http(**asked: Any) -> dict[str, Any] | None:
@@ -145,9 +172,13 @@ def _plain_http(**asked: Any) -> dict[str, Any] | None:
         answer = session.away(
             requester.send, Request(method, join_url(requester.api.base_url, url), _NOTHING, body, kind)
         )
-    if answer.told is None:
-        answer.told = _told(answer)
-    told: dict[str, Any] = answer.told
+    told: dict[str, Any] | None = answer.told
+    if told is None:
+        told = _told(answer)
+        if len(answer.body) <= _SMALL:
+            answer.told = told
+    if answer.remarks:
+        _remark(session, answer, method, url)
     return told
 
 
@@ -155,7 +186,7 @@ def _told(answer: Answer) -> dict[str, Any]:
     if len(answer.body) > _SMALL:
         return _said(answer)
     text = answer.text
-    value = parse_json(text)
+    value = _json(answer)
     # Starlark's decoder sorts the fields of objects; one field is in order
     if (
         isinstance(value, _UNLIKE)
@@ -246,79 +277,36 @@ def _tied(row: Any) -> tuple[str, ...] | None:
     return tuple(map(row_key, rows))
 
 
-def is_json(text: str) -> bool:
-    try:
-        orjson.loads(text)
-    except ValueError:
-        return False
-    return True
-
-
-def encode_value(value: Any) -> str:
-    return json.dumps(finite(value), ensure_ascii=False, separators=(",", ":"))
-
-
-def parse_json(text: str) -> Any:
-    """The value of a JSON text with exact integers; None if it is no JSON, or nested more deeply than Starlark can
-    write it again."""
-    try:
-        value = _read(text)
-    except ValueError:
-        return None
-    return _exact(text, value)
-
-
-def _read(text: str) -> Any:
-    """Raises ValueError."""
-    value = orjson.loads(text)
-    if text.count("[") + text.count("{") > MOST_NESTED and _is_deep(value):
-        raise _TooDeep
-    return value
-
-
-def _exact(text: str, value: Any) -> Any:
-    return finite(json.loads(text)) if _LONG_NUMBER.search(text) else value
-
-
-class _TooDeep(ValueError):
-    pass
-
-
-def _is_deep(value: Any) -> bool:
-    level = [value]
-    for _ in range(MOST_NESTED):
-        level = [v for x in level if isinstance(x, (dict, list)) for v in (x.values() if isinstance(x, dict) else x)]
-        if not level:
-            return False
-    return any(isinstance(x, (dict, list)) for x in level)
-
-
 def _decode(text: str, *default: Any, **named: Any) -> Any:
     try:
         if not isinstance(text, str):
             raise ValueError
-        value = _read(text)
+        value, remark = json_text.read(text)
     except ValueError as error:
         if default or "default" in named:
             return default[0] if default else named["default"]
-        wrong = f"nested more than {MOST_NESTED} levels deep" if isinstance(error, _TooDeep) else "no JSON"
+        wrong = f"nested more than {json_text.MOST_NESTED} levels deep" if isinstance(error, TooDeep) else "no JSON"
         raise ValueError(f"json.decode: this is {wrong}: {str(text)[:200]}") from None
-    return _exact(text, value)
+    if remark:
+        current().remark(f"json.decode: {remark}")
+    return value
 
 
-def _env_get(name: str, default: Any = None) -> Any:
+def _env_get(name: str, default: Any = None, secret: bool = True) -> Any:
+    """The variable of the workspace; with `secret=False` it may be shown."""
     session: Session = current()
-    value = session.secrets.get(name)
-    if value is None:
+    value = session.secrets.get(name, default)
+    if value is default:
         return default
-    session.redactor.add(value)
+    if secret:
+        session.redactor.add(value)
     return value
 
 
 def _print(*values: Any, sep: str = " ") -> None:
     session: Session = current()
     if len(session.prints) < MAX_PRINTS:
-        line = sep.join(v if isinstance(v, str) else encode_value(v) for v in values)
+        line = sep.join(v if isinstance(v, str) else json_text.encode(v) for v in values)
         session.prints.append(session.redactor.body(line))
     elif len(session.prints) == MAX_PRINTS:
         session.prints.append(f"(more than {MAX_PRINTS} lines; the rest is left out)")
@@ -339,6 +327,11 @@ def _base64_decode(text: str) -> str:
     return b64decode(text, validate=True).decode()
 
 
+def _url_quote(text: str) -> str:
+    """The text as one segment of a path: `.` and `..` alone would lead elsewhere."""
+    return text.replace(".", "%2E") if text in (".", "..") else quote(text, safe="")
+
+
 def _idempotency_key(row: dict[str, Any]) -> str:
     """The same for the same change however often it is sent; with the change's own id two equal changes differ."""
     session: Session = current()
@@ -354,7 +347,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ondatra__http": _http,
     "ondatra__plain": _plain_http,
     "ondatra__is_json": is_json,
-    "ondatra__encode_value": encode_value,
+    "ondatra__encode_value": json_text.encode,
     "ondatra__decode": _decode,
     "ondatra__env_get": _env_get,
     "ondatra__now": lambda: datetime.now(UTC).isoformat().replace("+00:00", "Z"),
@@ -364,7 +357,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "hmac_sha256": _hmac_sha256,
     "base64_encode": lambda text: b64encode(text.encode()).decode(),
     "base64_decode": _base64_decode,
-    "url_quote": lambda text: quote(text, safe=""),
+    "url_quote": _url_quote,
     "uuid": lambda: str(uuid.uuid4()),
     "idempotency_key": _idempotency_key,
     "sleep": _sleep,

@@ -9,8 +9,9 @@ from typing import Any
 
 from runtime.model import Column
 from runtime.push.http.auth import SecretSource
+from runtime.push.http.calls import Calls
+from runtime.push.http.client import POOL, Transport
 from runtime.push.http.rate_limits import Limiter
-from runtime.push.http.requester import POOL, Calls, Transport
 from runtime.push.statuses import Outcome
 
 

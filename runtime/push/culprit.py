@@ -15,7 +15,8 @@ from runtime.errors import Cancelled, OndatraError
 from runtime.push import starlark
 from runtime.push.api_dict import Api
 from runtime.push.builtins import Session, row_key
-from runtime.push.http.requester import Answer, Request
+from runtime.push.http.answers import Answer
+from runtime.push.http.requester import Request
 from runtime.push.starlark import Module, StarlarkFailure, Watch
 
 #: Seconds that the search may take; without a result the message names no row.
@@ -27,6 +28,7 @@ class Replay:
 
     def __init__(self, api: Api, answers: Mapping[tuple[str, str, bytes | None], Answer]) -> None:
         self.api, self.answers = api, answers
+        self.remarks: list[str] = []
 
     def plain(self, *_: Any) -> None:
         """Whatever it is, `send` answers it."""

@@ -19,7 +19,8 @@ from runtime.push.builtins import Session
 from runtime.push.call import CallContext, CallResult, FinalizeResult, PollResult, PushCall
 from runtime.push.finite import finite
 from runtime.push.http.auth import Authorizer, SecretSource
-from runtime.push.http.requester import Requester, TransportError
+from runtime.push.http.client import TransportError
+from runtime.push.http.requester import Requester
 from runtime.push.starlark import Module, StarlarkFailure, Watch
 from runtime.push.statuses import Outcome, check_atomic, check_statuses, shortened, shown
 

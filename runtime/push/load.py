@@ -13,6 +13,7 @@ from runtime.push.builtins import FUNCTIONS
 from runtime.push.function import PushFunction
 from runtime.push.http.auth import SecretSource
 from runtime.push.starlark import Loader, Module
+from runtime.push.trial import tried
 
 _modules: dict[tuple[str, str], tuple[tuple[tuple[str, int, int], ...], Module]] = {}
 
@@ -24,8 +25,8 @@ def _compile(project_dir: Path, name: str) -> Module:
     if known and known[0] == _stamps(project_dir, [f for f, _, _ in known[0]]):
         return known[1]
     loader = Loader(project_dir, FUNCTIONS)
-    module = loader.load(file)
-    _modules[(str(project_dir), file)] = (_stamps(project_dir, list(loader.modules)), module)
+    module = tried(loader, file)
+    _modules[(str(project_dir), file)] = (_stamps(project_dir, list(module.texts)), module)
     return module
 
 

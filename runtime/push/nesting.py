@@ -26,17 +26,20 @@ _TEXT = (
 )
 
 
-def _encoder() -> starlark.FrozenModule:
+def _compiled(text: str) -> starlark.FrozenModule:
     module = starlark.Module()
     extensions = [starlark.LibraryExtension.Json, starlark.LibraryExtension.Typing]
     starlark.eval(
         module,
-        starlark.parse("<built-in>", _TEXT, starlark.Dialect.extended()),
+        starlark.parse("<built-in>", text, starlark.Dialect.extended()),
         starlark.Globals.extended_by(extensions),
     )
     return module.freeze()
 
 
-_ENCODER = _encoder()
-#: What `load("nesting", "ondatra__native_encode")` reads; compiled once, which takes most of a millisecond.
-LOADER = starlark.FileLoader(lambda _: _ENCODER)
+#: What the prelude's `load("nesting", …)` and `load("text", …)` read; compiled once, which takes most of a millisecond.
+_MODULES = {
+    "nesting": _compiled(_TEXT),
+    "text": _compiled(Path(__file__).with_name("text.star").read_text(encoding="utf-8")),
+}
+LOADER = starlark.FileLoader(lambda name: _MODULES[name])

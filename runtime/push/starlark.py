@@ -13,6 +13,7 @@ import time
 import tokenize
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import starlark
 
 from runtime.errors import Cancelled, OndatraError, Problem, ProjectError
 from runtime.push import nesting
+from runtime.push.exact_text import exact
 
 #: Seconds of Starlark's own work within one call; requests and waits do not count.
 TIME_LIMIT = 60.0
@@ -49,14 +51,25 @@ class StarlarkFailure(OndatraError):
 
 @dataclass(frozen=True)
 class Module:
-    """A compiled file. `parameters` of each function that its text defines, with True for those that have a default."""
+    """A file. `parameters` of each function that its text defines, with True for those that have a default; `texts` of
+    this file and all that it loads."""
 
     file: str
-    frozen: starlark.FrozenModule
     text: str
     parameters: Mapping[str, Mapping[str, bool]]
     lines: Mapping[str, int]
     texts: Mapping[str, str]
+    compiled: Callable[[], starlark.FrozenModule]
+
+    @classmethod
+    def of(cls, file: str, texts: Mapping[str, str], compiled: Callable[[], starlark.FrozenModule]) -> Module:
+        text = texts[file]
+        lines = {m[1]: text.count("\n", 0, m.start()) + 1 for m in re.finditer(r"^def[ \t]+(\w+)", text, re.MULTILINE)}
+        return cls(file, text, signatures(text), lines, texts, compiled)
+
+    @cached_property
+    def frozen(self) -> starlark.FrozenModule:
+        return self.compiled()
 
 
 #: Evaluated in each module before the file's own text, under names that no file uses. Two steps, because a name may not
@@ -99,6 +112,7 @@ class Loader:
     def __init__(self, project_dir: Path, builtins: Mapping[str, Callable[..., Any]]) -> None:
         self.project_dir, self.builtins = project_dir, builtins
         self.modules: dict[str, Module] = {}
+        self.seconds: float | None = None  # what the top of a file may compute
         self._loading: list[str] = []
 
     def load(self, file: str) -> Module:
@@ -138,16 +152,21 @@ class Loader:
                 why = f"cannot be read: {error.strerror}"
             raise ProjectError([Problem(file, 1, f"{file} {why}; lib/ has {near}")]) from None
 
-    def _exists(self, file: str) -> bool:
+    def exists(self, file: str) -> bool:
         return (self.project_dir / file).is_file()
 
-    def _compile(self, file: str) -> Module:
-        text = self.read(file)
+    def prepared(self) -> starlark.Module:
+        """A module with the built-ins, before a file's own text."""
         module = starlark.Module()
         for name, function in self.builtins.items():
             module.add_callable(name, function)
         for part in _PRELUDE:
             starlark.eval(module, starlark.parse(BUILTINS, part, DIALECT), GLOBALS, nesting.LOADER)
+        return module
+
+    def _compile(self, file: str) -> Module:
+        text = self.read(file)
+        module = self.prepared()
         inner: list[ProjectError] = []
 
         def loaded(name: str) -> starlark.FrozenModule:
@@ -159,7 +178,7 @@ class Loader:
                 inner.append(
                     ProjectError(
                         [
-                            Problem(file, line, p.message) if p.file == name and not self._exists(name) else p
+                            Problem(file, line, p.message) if p.file == name and not self.exists(name) else p
                             for p in error.problems
                         ]
                     )
@@ -167,11 +186,11 @@ class Loader:
                 raise
 
         functions = signatures(text)
-        watch = Watch(lambda: False)
+        watch = Watch(lambda: False, self.seconds)
         try:
             options = starlark.EvalOptions(check_cancelled=watch.look, max_callstack_size=CALL_DEPTH)
             starlark.eval_with(
-                options, module, starlark.parse(file, text, DIALECT), GLOBALS, starlark.FileLoader(loaded)
+                options, module, starlark.parse(file, exact(text), DIALECT), GLOBALS, starlark.FileLoader(loaded)
             )
             for name in ("push", "poll"):
                 if "rows" in functions.get(name, {}):
@@ -182,9 +201,8 @@ class Loader:
             failure = explain(str(error), {file: text}, watch)
             line = re.search(rf"{re.escape(file)} line (\d+)", failure.place)
             raise ProjectError([Problem(file, int(line[1]) if line else 1, failure.message)]) from None
-        lines = {m[1]: text.count("\n", 0, m.start()) + 1 for m in re.finditer(r"^def[ \t]+(\w+)", text, re.MULTILINE)}
-        texts = {file: text, **{f: m.text for f, m in self.modules.items()}}
-        return Module(file, module.freeze(), text, functions, lines, texts)
+        frozen = module.freeze()
+        return Module.of(file, {file: text, **{f: m.text for f, m in self.modules.items()}}, lambda: frozen)
 
 
 def signatures(text: str) -> dict[str, dict[str, bool]]:
@@ -194,7 +212,7 @@ def signatures(text: str) -> dict[str, dict[str, bool]]:
         head = _until_body(text[match.start() :])
         try:
             (node,) = ast.parse(head + " pass").body
-        except SyntaxError:
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         if isinstance(node, ast.FunctionDef):
             args = node.args
@@ -228,8 +246,9 @@ def _until_body(text: str) -> str:
 class Watch:
     """Starlark's check hook: ends a call that was cancelled, that computes too long or takes too much memory."""
 
-    def __init__(self, cancelled: Callable[[], bool]) -> None:
+    def __init__(self, cancelled: Callable[[], bool], seconds: float | None = None) -> None:
         self.cancelled = cancelled
+        self.seconds = TIME_LIMIT if seconds is None else seconds
         self.began = self.looked = time.monotonic()
         self.away = 0.0  # spent in requests and waits
         self.memory = _resident_lately(self.began)
@@ -241,8 +260,8 @@ class Watch:
         if now - self.looked < LOOK_EVERY:
             return False
         self.looked = now
-        if now - self.began - self.away > TIME_LIMIT:
-            self.why = f"the call computed longer than {TIME_LIMIT:g} s"
+        if now - self.began - self.away > self.seconds:
+            self.why = f"the call computed longer than {self.seconds:g} s"
             return True
         used = _resident()
         if used - self.memory > MEMORY_LIMIT:
@@ -297,11 +316,10 @@ def call(
         if isinstance(watch.raised, Cancelled):
             raise watch.raised from None
         raise explain(str(error), module.texts, watch) from None
-    except BaseException as error:
-        if not isinstance(error, TypeError | ValueError | OverflowError) and type(error).__name__ != "PanicException":
-            raise
+    except (TypeError, ValueError, OverflowError) as error:
         raise StarlarkFailure(
-            f"{name}() gave or got a value that cannot pass between Starlark and Python: {error}"
+            f"{name.removeprefix('ondatra__')}() gave or got a value that cannot pass between Starlark and Python: "
+            f"{error}"
         ) from None
     finally:
         _local.session = before
@@ -331,8 +349,7 @@ def explain(said: str, texts: Mapping[str, str], watch: Watch | None = None) -> 
         file, line = frames[-1] if frames else ("", 0)
     place = ""
     if file:
-        function = _function_at(texts[file], line)
-        place = f"{file} line {line}" + (f", in {function}" if function else "")
+        place = place_of(file, line, texts)
     if watch and watch.why:
         message = watch.why
     elif watch and watch.raised is not None:
@@ -340,6 +357,12 @@ def explain(said: str, texts: Mapping[str, str], watch: Watch | None = None) -> 
     if message.startswith("fail: ") or message == "fail:":
         return StarlarkFailure(message[6:] or "fail() without a message", failed=True, place=place)
     return StarlarkFailure(message, place=place)
+
+
+def place_of(file: str, line: int, texts: Mapping[str, str]) -> str:
+    """A line as people find it."""
+    function = _function_at(texts[file], line)
+    return f"{file} line {line}" + (f", in {function}" if function else "")
 
 
 def _function_at(text: str, line: int) -> str:

@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from runtime.config import from_env
 from runtime.errors import StoreError
 
 Cursor = duckdb.DuckDBPyConnection
@@ -36,7 +37,7 @@ def _connection(folders: frozenset[Path], seconds: int) -> duckdb.DuckDBPyConnec
         ":memory:",
         config={
             "threads": min(os.cpu_count() or 2, 8),
-            "memory_limit": os.environ.get("ONDATRA_DUCKDB_MEMORY") or "2GB",
+            "memory_limit": from_env().duckdb_memory,
         },
     )
     made.execute("SET TimeZone = 'UTC'")

@@ -85,7 +85,7 @@ def _cut(files: Sequence[FileRef], after: str | None) -> tuple[FileRef | None, S
         return None, files, -1
     name, _, row = after.rpartition(":")
     at = next((i for i, f in enumerate(files) if f.name == name), None)
-    if at is None or not row.isdigit():
+    if at is None or not is_row(row):
         raise ConfigError(f"there is no page behind {after!r} in this run: begin at the first page")
     return files[at], files[at + 1 :], int(row)
 
@@ -165,11 +165,16 @@ def _count(one: duck.Cursor, part: Opened, where: str, values: Mapping[str, Any]
     return int(duck.tuples(one, sql, {**values, **part.values})[0][0])
 
 
+def is_row(text: str) -> bool:
+    """Whether an address may name a row so: other digits than ours are no number, and no file has so many rows."""
+    return text.isascii() and text.isdigit() and len(text) < 19
+
+
 def record(files: Sequence[FileRef], place: str) -> dict[str, Any] | None:
     """The record at an address."""
     name, _, row = place.rpartition(":")
     chosen = [f for f in files if f.name == name]
-    if not chosen or not row.isdigit():
+    if not chosen or not is_row(row):
         return None
     with duck.cursor(roots(chosen)) as one:
         for part in opened(chosen, []):

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pyarrow import fs
 
 from runtime.columns import PART
+from runtime.config import from_env
 from runtime.staging.states import Mask, States
 
 #: The part of a chunk, which its folder names, is the sum of these.
@@ -52,11 +53,9 @@ def open_place(url: str) -> tuple[fs.FileSystem, str]:
     if parts.scheme == "file":
         return fs.LocalFileSystem(), unquote(parts.path)
     if parts.scheme == "s3":
-        endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
-        region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
-        return _s3(os.getpid(), endpoint, region, os.environ.get("AWS_ACCESS_KEY_ID", "")), parts.netloc + unquote(
-            parts.path
-        )
+        install = from_env()
+        system = _s3(os.getpid(), install.s3_endpoint or "", install.s3.region, install.s3.key or "")
+        return system, parts.netloc + unquote(parts.path)
     raise ValueError(f"staged chunks lie at file:// or s3:// URLs, not at {url!r}; see ONDATRA_STAGING_URL")
 
 

@@ -31,7 +31,6 @@ ETAG_SECONDS = 60
 UNCHANGING = ("sync_tracking_datasets/", "api_calls/")
 #: A file that was handed out lately is not removed, whatever the bound: somebody may be about to open it.
 IN_USE_SECONDS = 120
-DEFAULT_CACHE_BYTES = 2 * 1024**3
 
 REASONS = {
     "NoSuchBucket": "there is no such bucket: create it, or correct its name",
@@ -61,13 +60,12 @@ class S3Store(Store):
         own = credentials or Credentials()
         if credentials and not (own.role_arn or own.access_key and own.secret_key):  # boto3 would take the install's
             raise ConfigError(f"the store {self.url} has neither a role nor a whole key pair of its own: give it one")
-        self.endpoint = own.endpoint or (
-            "" if credentials else os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
-        )
-        self.region = own.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+        install = config.from_env()
+        self.endpoint = own.endpoint or ("" if credentials else install.s3_endpoint or "")
+        self.region = own.region or install.s3.region
         whose = hashlib.sha256(f"{self.endpoint}|{bucket}|{own.access_key or own.role_arn}".encode()).hexdigest()[:16]
-        self._cache = (cache_dir or config.from_env().data_dir / "cache" / "store") / whose
-        self._most_bytes = int(os.environ.get("ONDATRA_STORE_CACHE_BYTES") or DEFAULT_CACHE_BYTES)
+        self._cache = (cache_dir or install.data_dir / "cache" / "store") / whose
+        self._most_bytes = install.store_cache_bytes
         self._etags: dict[str, tuple[str, float]] = {}
         self._lock = threading.Lock()
         self._client: Any = None

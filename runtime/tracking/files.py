@@ -27,7 +27,7 @@ from runtime.store.base import AlreadyThere, Store
 from runtime.tracking.groups import MessageGroup, message_groups
 from runtime.tracking.info import RunInfo
 from runtime.tracking.metadata import write_metadata
-from runtime.tracking.rows import RecordBatch, record_table
+from runtime.tracking.rows import RecordBatch, companions, record_table
 from runtime.tracking.schema import WORDS
 from runtime.tracking.unsent import invalid_table, planned_table
 
@@ -71,12 +71,17 @@ def write(store: Store, info: RunInfo, batch: RecordBatch, reserve: Callable[[st
     write_metadata(store, info)
     deleted = pc.equal(table.column("change_type"), "delete")
     deletes = pc.sum(deleted).as_py()
+    beside = pa.array(companions(batch))
     if deletes in (0, table.num_rows):  # most often: nothing is copied
-        parts = [(DELETED if deletes else UPDATED, table)]
+        parts = [(DELETED if deletes else UPDATED, table, beside)]
     else:
-        parts = [(UPDATED, table.filter(pc.invert(deleted))), (DELETED, table.filter(deleted))]
+        kept = pc.invert(deleted)
+        parts = [
+            (UPDATED, table.filter(kept), beside.filter(kept)),
+            (DELETED, table.filter(deleted), beside.filter(deleted)),
+        ]
     marks = {"ondatra.chunk": str(batch.chunk_id), "ondatra.digest": batch.digest}
-    return [_write_file(store, info, kind, part, marks, reserve) for kind, part in parts]
+    return [_write_file(store, info, kind, part, marks, reserve, beside) for kind, part, beside in parts]
 
 
 # files
@@ -104,7 +109,13 @@ def to_parquet(table: pa.Table, marks: dict[str, str] | None = None) -> bytes:
 
 
 def _write_file(
-    store: Store, info: RunInfo, batch_type: str, table: pa.Table, marks: dict[str, str], reserve: Callable[[str], int]
+    store: Store,
+    info: RunInfo,
+    batch_type: str,
+    table: pa.Table,
+    marks: dict[str, str],
+    reserve: Callable[[str], int],
+    beside: pa.Array | None = None,
 ) -> WrittenFile:
     data = to_parquet(table, marks)
     while True:
@@ -117,7 +128,7 @@ def _write_file(
             if _marks_of(store, path) == marks:
                 break  # written before a crash
             log.warning("%s belongs to something else and stays as it is; the next number is taken", store.url_of(path))
-    return _described(table, batch_type, number, store.url_of(path), len(data))
+    return _described(table, batch_type, number, store.url_of(path), len(data), beside)
 
 
 def _marks_of(store: Store, path: str) -> dict[str, str]:
@@ -128,8 +139,9 @@ def _marks_of(store: Store, path: str) -> dict[str, str]:
     return {k.decode(): v.decode(errors="replace") for k, v in found.items() if k.startswith(b"ondatra.")}
 
 
-def _described(table: pa.Table, batch_type: str, number: int, url: str, size: int) -> WrittenFile:
-    message = table.column("status_message")
+def _described(
+    table: pa.Table, batch_type: str, number: int, url: str, size: int, beside: pa.Array | None
+) -> WrittenFile:
     bounds = pc.min_max(table.column("identifier")).as_py()
     return WrittenFile(
         batch_type,
@@ -140,7 +152,7 @@ def _described(table: pa.Table, batch_type: str, number: int, url: str, size: in
         _tally(table, "status"),
         _tally(table, "status", "operation", "change_type"),
         *_bounds(bounds["min"], bounds["max"]),
-        message_groups(table.filter(pc.is_valid(message)) if message.null_count < len(message) else table[:0]),
+        message_groups(table, beside),
     )
 
 

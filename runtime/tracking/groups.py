@@ -10,6 +10,8 @@ import pyarrow.compute as pc
 
 from runtime.tracking import messages
 
+#: Status and pattern.
+_Key = tuple[str, str]
 #: Patterns of one file that are kept apart; the rest is counted together.
 MOST_GROUPS = 1_000
 OTHER = "‹other messages›"
@@ -19,36 +21,59 @@ LONGEST_SAMPLE = 2_000
 
 @dataclass(frozen=True)
 class MessageGroup:
-    """Rows of one status whose messages have the same pattern."""
+    """Rows of one status whose messages have the same pattern. Of them `due` are records that are due again, and
+    `beside` rows that only accompany a record."""
 
     status: str
     pattern: str
     rows: int
     sample_message: str
     sample_identifier: str | None
+    due: int = 0
+    beside: int = 0
 
 
-def message_groups(said: pa.Table) -> list[MessageGroup]:
-    """The groups of the rows that have a message; a message that many rows share is looked at once."""
-    if not said.num_rows:
+def message_groups(table: pa.Table, beside: pa.Array | None = None) -> list[MessageGroup]:
+    """The groups of the records that have a message, most rows first; a message that many rows share is looked at once.
+    `beside` masks the rows that only accompany a record."""
+    if table.column("status_message").null_count == table.num_rows:
         return []
     distinct = (
-        said.select(["status", "status_message", "identifier"])
+        _counted(table, beside)
         .group_by(["status", "status_message"], use_threads=False)
-        .aggregate([("identifier", "first"), ("identifier", "count", pc.CountOptions(mode="all"))])
+        .aggregate(
+            [
+                ("identifier", "first"),
+                ("identifier", "count", pc.CountOptions(mode="all")),
+                ("due", "sum"),
+                ("beside", "sum"),
+            ]
+        )
     )
     patterns = messages.patterns(distinct.column("status_message").combine_chunks()).to_pylist()
-    rows: Counter[tuple[str, str]] = Counter()
-    samples: dict[tuple[str, str], tuple[str, str | None]] = {}
 
+    rows, due, accompany = Counter[_Key](), Counter[_Key](), Counter[_Key]()
+    samples: dict[_Key, tuple[str, str | None]] = {}
     for entry, pattern in zip(distinct.to_pylist(), patterns, strict=True):
         group = entry["status"], pattern
         if group not in rows and len(rows) >= MOST_GROUPS:
             group = entry["status"], OTHER
         rows[group] += entry["identifier_count"]
+        due[group] += entry["due_sum"]
+        accompany[group] += entry["beside_sum"]
         samples.setdefault(group, (_sample(entry["status_message"]) or "", _sample(entry["identifier_first"])))
 
-    return [MessageGroup(status, said, n, *samples[status, said]) for (status, said), n in rows.most_common()]
+    return [MessageGroup(*key, n, *samples[key], due[key], accompany[key]) for key, n in rows.most_common()]
+
+
+def _counted(table: pa.Table, beside: pa.Array | None) -> pa.Table:
+    """What groups are made of, of the rows that have a message: `due` and `beside` are 1 where a row counts as such."""
+    beside = pa.repeat(False, table.num_rows) if beside is None else beside
+    outcome = table.column("outcome").cast(pa.string())
+    due = pc.fill_null(pc.and_(pc.equal(outcome, "error"), pc.invert(beside)), False)
+    said = table.select(["status", "status_message", "identifier"])
+    said = said.append_column("due", due.cast(pa.int64())).append_column("beside", beside.cast(pa.int64()))
+    return said.filter(pc.is_valid(table.column("status_message")))
 
 
 def _sample(text: str | None) -> str | None:

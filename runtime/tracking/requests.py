@@ -19,7 +19,7 @@ from runtime.errors import StoreError
 from runtime.store.base import AlreadyThere, Store
 
 if TYPE_CHECKING:
-    from runtime.push.http.requester import ApiCall
+    from runtime.push.http.calls import ApiCall
     from runtime.tracking.info import RunInfo
 
 #: Bodies are cut to this many bytes.

@@ -59,16 +59,29 @@ class RecordBatch:
     )
 
 
+def companions(batch: RecordBatch) -> np.ndarray[Any, Any]:
+    """Of the rows of `record_table` those that only accompany a record, such as the old image of an update: they are
+    written where they are not ok, and not counted."""
+    records = np.asarray(batch.records, dtype=np.bool_)
+    return ~records[_recorded(records, _kinds(batch))]
+
+
+def _kinds(batch: RecordBatch) -> pa.DictionaryArray:
+    if isinstance(batch.outcomes, pa.DictionaryArray):
+        return batch.outcomes
+    return pa.array(batch.outcomes, pa.string()).dictionary_encode()
+
+
+def _recorded(records: np.ndarray[Any, Any], kinds: pa.DictionaryArray) -> np.ndarray[Any, Any]:
+    return records | ~_is(kinds, "ok")
+
+
 def record_table(info: RunInfo, batch: RecordBatch) -> pa.Table:
     """The records as Arrow, columns at a time: record rows, and companions that are not ok. Columns of few words are
     dictionaries (WORDS), the others as in SCHEMA."""
     records = np.asarray(batch.records, dtype=np.bool_)
-    kinds = (
-        batch.outcomes
-        if isinstance(batch.outcomes, pa.DictionaryArray)
-        else pa.array(batch.outcomes, pa.string()).dictionary_encode()
-    )
-    picked = np.flatnonzero(records | ~_is(kinds, "ok"))
+    kinds = _kinds(batch)
+    picked = np.flatnonzero(_recorded(records, kinds))
     whole = len(picked) == len(records)
     rows = batch.rows if whole else LaterRows(len(picked), lambda: [batch.rows[i] for i in picked.tolist()])
     old = _previous(info, batch, records)

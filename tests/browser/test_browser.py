@@ -49,12 +49,12 @@ def push(rows):
 SETUP = """
 from django.contrib.auth.models import User
 from ondatra_web import projects
-from ondatra_web.runs import execution
+from ondatra_web.runs.walk import prepare
 from ondatra_web.models import Membership
 place = projects.workspace_of("default")
 Membership.objects.create(user=User.objects.create_user("alice", password="alice-password"),
     organization=place.organization, role="owner")
-execution.prepare(place)
+prepare(place)
 """
 
 

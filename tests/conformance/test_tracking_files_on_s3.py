@@ -112,7 +112,7 @@ def test_a_store_that_goes_down_loses_no_record_or_request_and_the_files_follow_
         refused = case.run()
     assert (refused.exit, "7 records of earlier runs wait" in refused.text, case.sent()) == (2, True, [])
     proxy.down = False
-    monkeypatch.setattr("ondatra_web.clock.scheduling._files_again", {})
+    monkeypatch.setattr("ondatra_web.clock.scheduling.files_asked._passed", {})
     broken = case.write("models/sync/broken.sql", "SELECT 1 AS")        # an error in the project holds no files
     case.command("scheduler", "--once")
     broken.unlink()

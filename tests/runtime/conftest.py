@@ -9,8 +9,6 @@ import pytest
 from push_bench import Bench
 from web_server import WebServer, web_server
 
-from runtime.push.http import client
-
 
 @pytest.fixture
 def server() -> Iterator[WebServer]:
@@ -21,12 +19,3 @@ def server() -> Iterator[WebServer]:
 @pytest.fixture
 def bench(tmp_path: Path, server: WebServer) -> Bench:
     return Bench(tmp_path, server.url)
-
-
-@pytest.fixture(params=["asleep", "awake"])
-def waiting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ways in which the client waits for an answer; the second one is otherwise for destinations that are proved
-    to be near."""
-    if request.param == "awake":
-        monkeypatch.setattr(client, "NEAR_AFTER", 0)
-        monkeypatch.setattr(client, "NEAR", 0.01)

@@ -14,7 +14,7 @@ from web_server import WebServer
 
 FETCH = """
 import sys
-from runtime.http import POOL
+from runtime.push.http.client import POOL
 from runtime.errors import OndatraError
 try:
     answer = POOL.send("GET", sys.argv[1], {"Accept": "*/*"}, None, 5)
@@ -97,7 +97,7 @@ def test_a_private_authority_comes_from_the_environment(tmp_path: Path, server: 
 
 def test_a_client_that_a_thread_used_first_serves_others_when_that_thread_has_ended(server: WebServer) -> None:
     program = (
-        "import sys, threading\nfrom runtime.push.http.requester import POOL\n"
+        "import sys, threading\nfrom runtime.push.http.client import POOL\n"
         "for _ in range(3):\n    one = threading.Thread(target=lambda: POOL.send('GET', sys.argv[1], {}, None, 5))\n  "
         "  one.start()\n    one.join()\n"
         "print('alive')\n"

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from push_bench import ROWS, Bench
+from push_bench import ROWS, Bench, returning, row
 from web_server import WebServer
 
 
@@ -40,11 +40,30 @@ def test_json_that_starlark_writes_otherwise_is_still_json(bench: Bench, server:
         (b"9007199254740993", 9007199254740993),
         (b'"\xff"', "\ufffd"),
         (b'{"z":1,"a":2}', {"z": 1, "a": 2}),
+        (b'\xef\xbb\xbf{"a": 1}', {"a": 1}),
+        ('\ufeff{"a": "é"}'.encode("utf-16-le"), {"a": "é"}),
+        (rb'{"name": "hi \ud83d", "id": 7}', {"name": "hi \ufffd", "id": 7}),
+        (rb'["\ude00\ud83d", "\ud83d\ude00", "\\ud83d"]', ["\ufffd\ufffd", "😀", r"\ud83d"]),
+        (rb'{"\ud83d": 12345678901234567890}', {"\ufffd": 12345678901234567890}),
+        (b"[1e400, -1e400, 1]", [None, None, 1]),
+        (b"[1" + b"0" * 5000 + b", 2]", [None, 2]),
     ],
 )
 def test_json_is_the_parsed_body_or_none(bench: Bench, server: WebServer, body: bytes, value: Any) -> None:
     server.answers((200, {}, body))
     assert bench.see('show(http.get("/a").json)') == [value]
+
+
+@pytest.mark.parametrize("text, value", [("\ufeff[1]", [1]), (r'{"a": "\ud83d"}', {"a": "\ufffd"})])
+def test_a_column_of_json_is_read_like_an_answer(bench: Bench, text: str, value: Any) -> None:
+    assert bench.see('show(json.decode(rows[0]["doc"]))', rows=[row(1, doc=text)]) == [value]
+
+
+def test_a_replaced_half_of_a_character_is_said_in_the_log(bench: Bench, server: WebServer) -> None:
+    server.answers((200, {}, rb'{"a": "\ud83d"}'))
+    body = returning('{key(r): "ok" if http.get("/a").json and json.decode("\\"\\\\udc00\\"") else "" for r in rows}')
+    told = r"half of a character (\ud800 to \udfff) was replaced by U+FFFD"
+    assert bench.push(body).prints == [f"the answer to GET /a: {told}", f"json.decode: {told}"]
 
 
 def test_json_that_is_nested_too_deeply_is_no_json(bench: Bench, server: WebServer) -> None:

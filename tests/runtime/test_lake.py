@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from runtime.lake import internals, note
 from runtime.lake.note import Note
+from runtime.lake.spark import session
 from runtime.lake.table import LakeTable, ddl, is_widening
 
 
@@ -35,6 +37,15 @@ def test_a_clone_has_the_rows_and_leaves_the_table_alone(spark: Any, tmp_path: P
     assert (clone.version(spark), clone.is_new(spark)) == (0, False)
     spark.sql(f"INSERT INTO {clone.sql} (id, n) VALUES (2, 'b')")
     assert (clone.read(spark).count(), table.read(spark).count()) == (2, 1)
+
+
+def test_another_thread_gets_the_running_engine_and_does_not_look_for_java_again(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/where/no/java/is")
+    with ThreadPoolExecutor(1) as other:
+        found = other.submit(session).result(60)
+    assert found.sparkContext is spark.sparkContext
 
 
 def test_a_removed_table_can_be_made_again(spark: Any, tmp_path: Path) -> None:

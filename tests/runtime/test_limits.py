@@ -23,7 +23,7 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server.shutdown()
 
 
-@pytest.fixture(params=["memory", "redis"])
+@pytest.fixture(params=["memory", pytest.param("redis", marks=pytest.mark.server)])
 def limiter(request: pytest.FixtureRequest) -> Limiter:
     if request.param == "memory":
         return MemoryLimiter()
@@ -69,6 +69,19 @@ def test_a_pause_stops_the_budget_and_a_shorter_one_does_not_shorten_it(limiter:
 def test_a_pause_in_the_past_is_none(limiter: Limiter) -> None:
     limiter.pause("a", time.time() - 5)
     assert seconds(lambda: limiter.take("a", 1, 1, never)) < 0.2
+
+
+@pytest.mark.parametrize("until", [9e15, 99999999999.0, float("inf")])
+def test_a_pause_lasts_an_hour_at_most(limiter: Limiter, until: float) -> None:
+    limiter.pause("a", until)
+    assert 3590 < left(limiter, "a") <= 3600
+
+
+def left(limiter: Limiter, key: str) -> float:
+    """Seconds that this budget still rests."""
+    if isinstance(limiter, RedisLimiter):
+        return float(limiter._redis.pttl(limiter._name(key) + ":pause")) / 1000
+    return limiter._try(key, 1, 1)  # type: ignore[attr-defined]
 
 
 def test_a_wait_ends_with_a_cancel(limiter: Limiter) -> None:

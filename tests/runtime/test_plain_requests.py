@@ -12,7 +12,6 @@ from web_server import Seen, WebServer, slowly
 from runtime.errors import Cancelled
 from runtime.push import starlark
 
-pytestmark = pytest.mark.usefixtures("waiting")
 #: One request before the one that is meant.
 AFTER_ANOTHER = 'http.get("/first")', 'http.post("/first", json=0)'
 

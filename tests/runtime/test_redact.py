@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
+import time
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -29,11 +31,46 @@ def redactor() -> Redactor:
         quote_plus(SECRET),
         json.dumps(SECRET)[1:-1],
         json.dumps(SECRET, ensure_ascii=False)[1:-1],
+        json.dumps(SECRET)[1:-1].replace("/", r"\/"),
+        json.dumps(json.dumps(SECRET))[3:-3],
+        quote(json.dumps(SECRET)[1:-1]),
+        quote(SECRET, safe="").lower().replace("%c3%b6", "%C3%b6"),
+        quote(quote(SECRET, safe="")),
+        "".join(f"%{byte:02x}" for byte in SECRET.encode()),
+        "".join(f"\\u{ord(c):04X}" for c in SECRET),
+        html.escape(SECRET),
+        "".join(f"&#x{ord(c):x};" for c in SECRET),
+        SECRET.encode().hex(),
+        SECRET.encode().hex().upper(),
         base64.b64encode(SECRET.encode()).decode(),
+        base64.urlsafe_b64encode(SECRET.encode()).decode(),
+        json.dumps(base64.b64encode(SECRET.encode()).decode())[1:-1].replace("/", r"\/"),
     ],
 )
 def test_each_form_of_a_secret_is_removed(redactor: Redactor, form: str) -> None:
     assert redactor.text(f"a {form} b {form}") == "a *** b ***"
+
+
+@pytest.mark.parametrize("before", ["user:", "a", "ab", "abc", "Ω: "])
+@pytest.mark.parametrize("after", ["", "x", "xy", " and more"])
+def test_base64_of_a_text_that_holds_a_secret_is_removed(before: str, after: str) -> None:
+    redactor = Redactor()
+    redactor.add("ab/cd+ef")
+    data = f"{before}ab/cd+ef{after}".encode()
+    for encoded in (base64.b64encode(data).decode(), base64.urlsafe_b64encode(data).decode()):
+        assert redactor.text(f"Basic {encoded}, {quote(encoded, safe='')}.") == "Basic ***, ***."
+
+
+def test_what_only_looks_alike_stays(redactor: Redactor) -> None:
+    text = r'C:\new %41 100% &amp; {"a": "\u00e9\/"} ' + base64.b64encode(b"something else").decode()
+    assert redactor.text(text) == text
+
+
+def test_large_texts_with_many_escapes_are_looked_through_quickly(redactor: Redactor) -> None:
+    began = time.thread_time()
+    for text in ("\\" * 32_000, "%25" * 21_000, "&amp;" * 13_000, "QUJD" * 16_000, json.dumps("é\n" * 8_000)):
+        redactor.body(text)
+    assert time.thread_time() - began < 2
 
 
 def test_the_header_that_basic_makes_of_a_password_is_removed() -> None:

@@ -24,7 +24,7 @@ def own(server: S3Server, access="devkey", secret="devsecret123"):
     return Credentials(access_key=access, secret_key=secret, region="us-east-1", endpoint=server.endpoint)
 
 
-@pytest.fixture(params=["folder", "s3"])
+@pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.server)])
 def store(request, tmp_path):
     if request.param == "folder":
         return FolderStore(tmp_path / "store")

@@ -14,7 +14,7 @@ import pytest
 
 from runtime.custody.masks import Masker
 from runtime.model import Column, Mask, Model
-from runtime.push.http.requester import ApiCall
+from runtime.push.http.calls import ApiCall
 from runtime.push.statuses import shortened
 from runtime.store.folder import FolderStore
 from runtime.tracking import facts, requests

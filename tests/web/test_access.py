@@ -8,7 +8,7 @@ from django.http import Http404
 from django.test import Client
 
 from ondatra_web.access import run_for, sync_for, syncs_of
-from ondatra_web.models import AuditLog, Run, Sync
+from ondatra_web.models import AuditLog, Export, Run, Sync
 from tests.web.filled import a_run, a_sync, closing, person, workspace
 
 pytestmark = pytest.mark.django_db
@@ -107,3 +107,30 @@ def test_access_functions_raise_for_strangers_and_answer_members(run: Run, owner
         sync_for(stranger, run.sync_id)
     with pytest.raises(Http404):
         run_for(stranger, run.pk)
+
+
+@pytest.mark.parametrize("name, status", [("dora", 403), ("erin", 302), ("alice", 302)])
+def test_an_export_is_cancelled_by_who_made_it_or_may_write(
+    client: Client, run: Run, owner: User, name: str, status: int
+) -> None:
+    people = {"alice": owner, **{n: person(n, run.sync.workspace, "viewer") for n in ("dora", "erin")}}
+    export = Export.objects.create(run=run, format="csv", created_by=people["erin"])
+    client.force_login(people[name])
+
+    answer = client.post(f"/exports/{export.pk}/cancel/")
+
+    export.refresh_from_db()
+    assert (answer.status_code, export.status) == (status, "queued" if status == 403 else "cancelled")
+
+
+def test_nobody_is_signed_out_by_following_a_link(client: Client, owner: User) -> None:
+    client.force_login(owner)
+
+    assert client.get("/logout/").status_code == 405
+    assert client.get("/").status_code == 200
+
+
+def test_the_tests_host_is_none_of_an_install() -> None:
+    from ondatra_web import settings
+
+    assert settings.ALLOWED_HOSTS == ["localhost", "127.0.0.1", "[::1]"]

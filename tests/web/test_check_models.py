@@ -75,15 +75,16 @@ def test_a_project_folder_that_is_gone_says_how_to_point_elsewhere(folder: Path)
 
 def test_a_second_call_points_the_workspace_elsewhere_and_keeps_its_id_and_key(folder: Path, tmp_path: Path) -> None:
     before = Workspace.objects.get(slug="trial")
-    other, env = tmp_path / "other", tmp_path / "secrets.env"
+    other, shared, env = tmp_path / "other", tmp_path / "shared", tmp_path / "secrets.env"
     other.mkdir()
+    shared.mkdir()
     env.write_text("CRM_KEY=s3cr3t\n")
-    assert command(
-        "workspace", "trial", "--project", str(other), "--env-file", str(env), "--allow-path", str(tmp_path)
-    )[:2] == (0, f"workspace trial now: {other}\n")
+    assert command("workspace", "trial", "--project", str(other), "--env-file", str(env), "--allow-path", str(shared))[
+        :2
+    ] == (0, f"workspace trial now: {other}\n")
     now = Workspace.objects.get(slug="trial")
     assert (now.pk, now.mask_key, len(now.mask_key)) == (before.pk, before.mask_key, 64)
-    assert (now.project_dir, now.env_file, now.allow_paths) == (str(other), str(env), [str(tmp_path)])
+    assert (now.project_dir, now.env_file, now.allow_paths) == (str(other), str(env), [str(shared)])
     assert projects.secrets_of(now).get("CRM_KEY") == "s3cr3t"
 
 

@@ -56,7 +56,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     monkeypatch.setattr(workers, "_seen", {})
-    monkeypatch.setattr(scheduling, "_sent", {})
+    scheduling.messages_sent.forget()
     return Clock(monkeypatch, workers, scheduling, rate_limits)
 
 
@@ -123,6 +123,26 @@ def test_a_schedule_is_made_up_for_once_after_a_jump_forward_and_waits_no_hour_a
     clock.passes(15 * 60)
     scheduling.start_scheduled()
     assert started() == 1
+
+
+def test_times_that_come_while_a_run_works_are_skipped_and_seen_once(clock: Clock) -> None:
+    sync = a_sync(workspace(), schedule="every 15m")
+    scheduling.start_scheduled()
+    working = a_run(sync, "working")
+    for _ in range(3):
+        clock.passes(15 * 60)
+        scheduling.start_scheduled()
+
+    (skipped,) = Run.objects.filter(sync=sync).exclude(pk=working.pk)
+    assert (skipped.status, skipped.trigger, skipped.error) == (
+        "skipped",
+        "schedule",
+        f"its time came while run {working.pk} was working: it was skipped, and the next time counts",
+    )
+    Run.objects.filter(pk=working.pk).update(status="completed")
+    clock.passes(15 * 60)
+    scheduling.start_scheduled()
+    assert Run.objects.filter(sync=sync, status="queued", trigger="schedule").count() == 1
 
 
 def test_a_message_that_was_lost_is_sent_again_though_the_clock_was_set_back(clock: Clock, stub_broker: Any) -> None:

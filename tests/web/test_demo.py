@@ -131,6 +131,18 @@ def test_one_request_in_many_is_told_to_come_back() -> None:
     assert statuses == {201: 2 * demo_destination.BUSY_EVERY - 2, 429: 2}
 
 
+def test_the_destination_keeps_a_contact_until_it_is_deleted(destination: Destination) -> None:
+    ada = {"name": "Ada", "email": "ada@example.com"}
+    told = [("PUT", ada), ("GET", None), ("PUT", {"email": "ada"}), ("DELETE", None), ("GET", None)]
+    assert [destination.ask(method, "/contacts/1", body) for method, body in told] == [
+        (200, ada),
+        (200, ada),
+        (422, {"error": 'email "ada" is no address'}),
+        (200, ada),
+        (404, {"error": "there is no contact 1"}),
+    ]
+
+
 def test_an_unknown_address_and_broken_json_are_answered(destination: Destination) -> None:
     assert destination.ask("GET", "/nothing") == (404, {"error": "there is no GET /nothing"})
     connection = http.client.HTTPConnection("127.0.0.1", destination.port, timeout=10)

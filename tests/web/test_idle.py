@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import time
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from ondatra_web.models import ModelState, Run, Sync, Workspace
-from ondatra_web.runs import execution
+from ondatra_web.runs import execution, report
+from ondatra_web.runs.walk import prepare
+from runtime.lake import spark
 from runtime.pipeline import fingerprint
 from runtime.pipeline import line as pipeline
 from runtime.store.opening import open_store
@@ -31,31 +33,47 @@ PUSH = (
 def store_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Ids of runs begin anew with each test's tables: files in a shared store would meet those of others."""
     monkeypatch.setattr(
-        settings, "ONDATRA", dataclasses.replace(settings.ONDATRA, tracking_url=(tmp_path / "store").as_uri())
+        settings,
+        "ONDATRA",
+        dataclasses.replace(
+            settings.ONDATRA, tracking_url=(tmp_path / "store").as_uri(), lake_url=(tmp_path / "lake").as_uri()
+        ),
     )
 
 
 @pytest.fixture
 def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "_session", lambda: pytest.fail("Spark was started"))
+    monkeypatch.setattr(spark, "isolated", lambda *_: pytest.fail("Spark was started"))
+
+
+def commit(workspace_id: int, model: str, version: int) -> str:
+    """The line of a table's log that says which commit its version is; its id."""
+    log = (
+        Path(settings.ONDATRA.lake_url.removeprefix("file://")) / f"{workspace_id}/{model.replace('.', '/')}/_delta_log"
+    )
+    log.mkdir(parents=True)
+    (log / f"{version:020}.json").write_text(
+        json.dumps({"commitInfo": {"timestamp": 1_700_000_000_000, "txnId": f"commit of {model}"}})
+    )
+    return f"commit of {model}"
 
 
 def place(folder: Path, syncs: int) -> Workspace:
-    """A project that has run before, as far as the database knows; no table was built."""
+    """A project that has run before, as far as the database knows; of the tables there is the log alone."""
     (folder / "lib").mkdir(parents=True)
     (folder / "models/sync").mkdir(parents=True)
     (folder / "lib/nothing.star").write_text(PUSH)
     (folder / "rows.csv").write_text("id,n\n1,a\n")
+    os.utime(folder / "rows.csv", (1_700_000_000,) * 2)  # one that was just modified counts as changed
     for i in range(syncs):
         (folder / f"models/sync/s{i}.sql").write_text(
             f"-- @kind: merge\n-- @unique_key: id\n-- @sink: nothing\nSELECT id, n, {i} AS i FROM "
             f"read_csv('rows.csv')\n"
         )
-    time.sleep(2.05)  # a file modified under 2 s ago counts as changed
     made = workspace(folder.name)
     made.project_dir = str(folder)
     made.save()
-    walk = execution.prepare(made)
+    walk = prepare(made)
     for name, model in walk.project.models.items():
         translated = walk.project.translated[name]
         ModelState.objects.create(
@@ -63,11 +81,16 @@ def place(folder: Path, syncs: int) -> Workspace:
             name=name,
             kind=model.kind,
             table_version=3,
+            table_commit=commit(made.pk, name, 3),
+            place=name.replace(".", "/"),
             fingerprint=fingerprint.fingerprint(model, translated, {}),
             rows=1,
             columns=[[c.name, c.duckdb_type, c.spark_type] for c in translated.columns or ()],
         )
-    Sync.objects.filter(workspace=made).update(mark=3, source_rows=5, invalid_rows=1)
+    for sync in Sync.objects.filter(workspace=made):
+        Sync.objects.filter(pk=sync.pk).update(
+            mark=3, mark_commit=f"commit of {sync.name}", source_rows=5, invalid_rows=1
+        )
     execution.run_here(made, [], {})  # the long way: notes destination and columns
     return made
 
@@ -83,7 +106,7 @@ def test_their_runs_are_complete_and_cost_no_query_each(
         )
         with CaptureQueriesContext(connection) as queries:
             walk = execution.run_here(made, [], {}, trigger="schedule")
-            said = execution.report(walk)
+            said = report.of_walk(walk)
         asked.append(len(queries))
         assert {m["action"] for m in said["models"]} == {"unchanged"}
         assert [s["counts"]["unchanged"] for s in said["syncs"]] == [4] * syncs and {

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 from services import postgres_server
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,9 +18,11 @@ import sys, time
 import django
 django.setup()
 import numpy as np
-from ondatra_web import outbox, workers
+from ondatra_web import workers
 from ondatra_web.models import Answer, Chunk, Delivery, Organization, Run, Sync, Worker, Workspace
-from runtime import answers, states
+from ondatra_web.runs import claims, outbox
+from runtime.delivery import answers
+from runtime.staging import states
 """
 DELIVERS = (
     SETUP
@@ -34,7 +37,7 @@ run = Run.objects.create(sync=Sync.objects.create(workspace=place, name="sync.x"
 chunk = Chunk.objects.create(sync=run.sync, url="file:///c", rows=9, records=9,
                              states=states.pack(np.full(9, states.UNTRIED, dtype=np.uint8)))
 Delivery.objects.create(run=run, chunk=chunk, ordinal=0, rows=9, records=9)
-claim, database, n = outbox.take(run, 1, 1), outbox.DatabaseOutbox(), 0
+claim, database, n = claims.take(run, 1, 1), outbox.DatabaseOutbox(), 0
 print(workers.me().pk, flush=True)
 end = time.monotonic() + float(sys.argv[1])
 while time.monotonic() < end:
@@ -52,6 +55,7 @@ sys.stdin.readline()
 IS_DEAD = SETUP + "print(workers.is_dead(Worker.objects.get(pk=sys.argv[1])))"
 
 
+@pytest.mark.server
 def test_answers_survive_a_restart_of_the_database_and_the_worker_keeps_its_claim(tmp_path: Path) -> None:
     with postgres_server() as server:
         env = {

@@ -15,10 +15,11 @@ import pytest
 from django.core.management import call_command
 
 from ondatra_web.models import Destination, DestinationObject, Organization, Run, Sync, Workspace
-from ondatra_web.runs import outbox
+from ondatra_web.runs import record_files
 from ondatra_web.tracking import facts, records
 from runtime.custody.masks import Masker
 from runtime.model import Column, Mask, Model
+from runtime.records import query
 from runtime.records.filter import Filter
 from runtime.store.folder import FolderStore
 from runtime.store.opening import open_store
@@ -77,7 +78,7 @@ def make_run(sync, answers, masks=(), **fields):
         {at: a.message for at, a in enumerate(answers.values()) if a.message},
     )
     numbers = itertools.count()
-    outbox.record_files(
+    record_files.add(
         run.pk, None, files.write(open_store(run.store_url), info(run, masks), batch, lambda _: next(numbers))
     )
     return run
@@ -177,11 +178,9 @@ def test_a_run_whose_invalid_rows_did_not_change_shows_those_of_the_earlier_run(
             "__ondatra_status": ["NULL"],
         }
     )
-    outbox.record_files(
-        first.pk, None, files.write_invalid(open_store(first.store_url), info(first), table, lambda _: 0)
-    )
-    assert [r["status"] for r in records.records_of(second).rows] == ["succeeded", "NULL"]
-    assert records.count_of(second, Filter(status="invalid")) == 1
+    record_files.add(first.pk, None, files.write_invalid(open_store(first.store_url), info(first), table, lambda _: 0))
+    assert [r["status"] for r in query.page(records.files_of(second), Filter()).rows] == ["succeeded", "NULL"]
+    assert query.count(records.files_of(second), Filter(status="invalid")) == 1
 
 
 def test_planned_records_of_a_dry_run_are_shown_from_their_own_place(sync, place):
@@ -195,8 +194,8 @@ def test_planned_records_of_a_dry_run_are_shown_from_their_own_place(sync, place
         ("1", "planned")
     ]
     assert (
-        sum(records.records.tally(records.files_of(run)).values())
-        == records.count_of(run, Filter(operation="upsert"))
+        sum(query.tally(records.files_of(run)).values())
+        == query.count(records.files_of(run), Filter(operation="upsert"))
         == 1
     )
     assert not (place / "store").exists()

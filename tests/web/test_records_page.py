@@ -204,8 +204,9 @@ def test_a_message_of_megabytes_is_cut_with_its_length_said(client: Client, tmp_
     assert 64 * 1024 < len(panel) < 80_000
 
 
-def test_an_address_without_a_record_says_so(look: Look) -> None:
-    assert "There is no such record in this run" in look("?record=records_updated.0:9999")
+@pytest.mark.parametrize("row", ["9999", "²", "٣", "9" * 100, "-1", ""])
+def test_an_address_without_a_record_says_so(look: Look, row: str) -> None:
+    assert "There is no such record in this run" in look(f"?record=records_updated.0:{row}")
 
 
 def test_payloads_are_escaped(client: Client, tmp_path: Path) -> None:

@@ -18,8 +18,9 @@ import pytest
 from django.conf import settings
 
 from ondatra_web.models import ModelState, Run, Workspace
-from ondatra_web.runs import execution
+from ondatra_web.runs import execution, report
 from ondatra_web.runs.lake_tables import TableLocks
+from ondatra_web.runs.walk import prepare
 from runtime.lake.table import path_of
 from runtime.pipeline.crew import Builder, Crew
 from tests.web.filled import workspace
@@ -67,7 +68,7 @@ def test_slow_models_overlap_and_a_failure_skips_only_what_reads_it(project: Wor
 
     walk = execution.run_here(project, [], {})
 
-    said = execution.report(walk)
+    said = report.of_walk(walk)
     assert [m["model"] for m in said["models"]] == list(walk.project.order) and [
         s["sync"] for s in said["syncs"]
     ] == list(walk.runs)
@@ -111,7 +112,7 @@ def test_a_table_that_another_process_writes_is_waited_for(project: Workspace) -
     freed = []
     threading.Timer(3, lambda: (freed.append(time.monotonic()), other.close())).start()
 
-    walk = execution.prepare(project)
+    walk = prepare(project)
     execution.run_line(walk, {}, trigger="command")
 
     assert {n: r.action for n, r in walk.results.items()} == {"a.base": "built", "a.other": "built"}

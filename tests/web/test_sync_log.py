@@ -26,7 +26,7 @@ from tests.web.filled import a_run, a_sync, closing, put_records, record, worksp
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture(params=["folder", "bucket"])
+@pytest.fixture(params=["folder", pytest.param("bucket", marks=pytest.mark.server)])
 def organization(
     request: pytest.FixtureRequest, spark: SparkSession, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Organization:

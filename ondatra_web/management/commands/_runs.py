@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
 from ondatra_web.models import Run, Sync
@@ -20,7 +21,7 @@ class RunCommand(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         run = Run.objects.select_related("sync__workspace").filter(pk=options["run"]).first()
         if run is None:
-            self.stderr.write(f"there is no run {options['run']}; `manage.py runs` lists them")
+            self.stderr.write(f"there is no run {options['run']}; `{settings.ONDATRA.command('runs')}` lists them")
             raise SystemExit(2)
         try:
             code = self.act(run, options)
@@ -41,19 +42,8 @@ class SyncCommand(BaseCommand):
         parser.add_argument("--workspace", default="default", metavar="SLUG")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        name = options["sync"].lower()
-        sync = Sync.objects.select_related("workspace").filter(workspace__slug=options["workspace"], name=name).first()
-        if sync is None:
-            known = (
-                ", ".join(Sync.objects.filter(workspace__slug=options["workspace"]).values_list("name", flat=True)[:20])
-                or "none yet"
-            )
-            self.stderr.write(
-                f"there is no sync {options['sync']} in workspace {options['workspace']}; there are: {known}"
-            )
-            raise SystemExit(2)
         try:
-            code = self.act(sync, options)
+            code = self.act(sync_named(options["sync"], options["workspace"]), options)
         except ConfigError as error:
             self.stderr.write(str(error))
             raise SystemExit(2) from None
@@ -61,6 +51,16 @@ class SyncCommand(BaseCommand):
 
     def act(self, sync: Sync, options: dict[str, Any]) -> int:
         raise NotImplementedError  # each command's own
+
+
+def sync_named(name: str, workspace: str) -> Sync:
+    """Raises ConfigError that lists the syncs there are."""
+    syncs = Sync.objects.select_related("workspace").filter(workspace__slug=workspace)
+    found = syncs.filter(name=name.lower()).first()
+    if found is None:
+        known = ", ".join(syncs.order_by("name").values_list("name", flat=True)[:20]) or "none yet"
+        raise ConfigError(f"there is no sync {name} in workspace {workspace}; there are: {known}")
+    return found
 
 
 def agreed(question: str) -> bool:

@@ -9,7 +9,7 @@ from ondatra_web import actions
 from ondatra_web.management.commands._runs import RunCommand
 from ondatra_web.management.commands.run import text
 from ondatra_web.models import Run
-from ondatra_web.runs import execution
+from ondatra_web.runs import ending, execution, report
 from runtime.errors import ProjectError
 
 
@@ -23,9 +23,9 @@ class Command(RunCommand):
                 run.sync.workspace, [run.sync.name], new.options, trigger="confirm", given={run.sync.name: new}
             )
         except ProjectError as error:
-            execution.fail(new, str(error))
+            ending.fail(new, str(error))
             self.stderr.write(str(error))
             return 2
-        said = execution.report(walk)
+        said = report.of_walk(walk)
         self.stdout.write(json.dumps(said) if options.get("json") else text(said))
-        return execution.exit_code(said)
+        return report.exit_code(said)

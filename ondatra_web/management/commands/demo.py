@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
 from ondatra_web import projects
@@ -39,4 +40,4 @@ class Command(BaseCommand):
                 f"begin anew"
             )
             raise SystemExit(1)
-        self.stdout.write(f"revealed {day}; `python manage.py run` sends what it changed")
+        self.stdout.write(f"revealed {day}; `{settings.ONDATRA.command('run')}` sends what it changed")

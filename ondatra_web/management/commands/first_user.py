@@ -7,6 +7,7 @@ import json
 import secrets
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import transaction
@@ -30,13 +31,16 @@ class Command(BaseCommand):
         name, password = make(options["name"])
         if options["json"]:
             self.stdout.write(json.dumps({"name": name, "password": password}))
-        elif password:
-            self.stdout.write(f"login {name}, password {password} (shown this once)")
         else:
-            self.stdout.write(
-                f"login {name}, with the password shown at the first start; a new one: python manage.py "
-                f"changepassword {name}"
-            )
+            self.stdout.write(told(name, password))
+
+
+def told(name: str, password: str | None) -> str:
+    """The line about the login."""
+    if password:
+        return f"login {name}, password {password} (shown this once)"
+    change = settings.ONDATRA.command(f"changepassword {name}")
+    return f"login {name}, with the password shown at the first start; a new one: {change}"
 
 
 @transaction.atomic

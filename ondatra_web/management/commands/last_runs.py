@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
 from ondatra_web.models import Run, Sync
+from ondatra_web.runs import undelivered, waiting
 from ondatra_web.tracking import records
 
 
@@ -18,13 +20,15 @@ class Command(BaseCommand):
         parser.add_argument("--url", default="", metavar="URL", help="where the pages are, to print links")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        for sync in Sync.objects.filter(workspace__slug=options["workspace"], archived_at=None).order_by("name"):
+        syncs = Sync.objects.filter(workspace__slug=options["workspace"], archived_at=None).order_by("name")
+        refused = waiting.refused(syncs)
+        for sync in syncs:
             run = Run.objects.filter(sync=sync, dry_run=False).order_by("-pk").first()
             if run:
-                self.stdout.write("\n".join(told(sync, run, options["url"])))
+                self.stdout.write("\n".join(told(sync, run, options["url"], refused.get(sync.pk, 0))))
 
 
-def told(sync: Sync, run: Run, url: str) -> list[str]:
+def told(sync: Sync, run: Run, url: str, refused: int) -> list[str]:
     """One sync's lines: counts, the commonest reasons, a link or a command."""
     counts = {
         "sent": run.succeeded,
@@ -40,8 +44,11 @@ def told(sync: Sync, run: Run, url: str) -> list[str]:
     if run.error:
         lines.append(f"    {run.status}: {run.error}")
     lines += [f"    {line}" for line in records.reasons(run.pk)]
+    if refused:
+        lines.append(f"    {undelivered.told(sync.name, refused)}")
     only = " --status rejected" if run.rejected else ""
-    lines.append(
-        f"    {url}/runs/{run.pk}/records/" if url else f"    .venv/bin/python manage.py records {run.pk}{only}"
-    )
+    command = settings.ONDATRA.command(f"records {run.pk}{only}")
+    if command.startswith("python "):
+        command = f".venv/bin/{command}"  # whoever called bin/up has not activated the environment
+    lines.append(f"    {url}/runs/{run.pk}/records/" if url else f"    {command}")
     return lines

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
+
 from ondatra_web import actions
 from ondatra_web.management.commands._runs import SyncCommand
 from ondatra_web.models import Sync
@@ -14,5 +16,6 @@ class Command(SyncCommand):
 
     def act(self, sync: Sync, options: dict[str, Any]) -> int:
         actions.pause_sync(sync)
-        self.stdout.write(f"{sync.name} is paused; `manage.py resume {sync.name}` starts its schedule again")
+        resume = settings.ONDATRA.command(f"resume {sync.name}")
+        self.stdout.write(f"{sync.name} is paused; `{resume}` starts its schedule again")
         return 0

@@ -1,7 +1,9 @@
-"""`manage.py records RUN`: the records of a run, as a table or in a format that other programs read."""
+"""`manage.py records RUN`: the records of a run, as a table or in a format that other programs read; `records SYNC
+--undelivered`: those that are not at the destination, over all runs."""
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,8 +13,10 @@ from typing import Any, BinaryIO, cast
 
 from django.core.management.base import CommandParser
 
-from ondatra_web.management.commands._runs import RunCommand
+from ondatra_web.management.commands._runs import RunCommand, sync_named
 from ondatra_web.models import Run
+from ondatra_web.runs import undelivered
+from ondatra_web.runs.undelivered import Undelivered
 from ondatra_web.tracking import records as web_records
 from runtime.errors import ConfigError, StoreError
 from runtime.records import exports, query
@@ -23,10 +27,14 @@ TELL_SECONDS = 5
 
 
 class Command(RunCommand):
-    help = "Shows or exports the records of a run."
+    help = "Shows or exports the records of a run, or what of a sync was refused and is not at the destination."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        super().add_arguments(parser)
+        parser.add_argument("run", metavar="RUN", help="a run's id; with --undelivered a sync's name")
+        parser.add_argument(
+            "--undelivered", action="store_true", help="what is refused and not at the destination, over all runs"
+        )
+        parser.add_argument("--workspace", default="default", metavar="SLUG", help="of the sync")
         parser.add_argument("--status", metavar="S", help=f"one of {', '.join(STATUSES)}")
         parser.add_argument("--message-like", metavar="M", help="a part of the message, or a pattern with %%")
         parser.add_argument(
@@ -34,6 +42,34 @@ class Command(RunCommand):
         )
         parser.add_argument("--format", choices=["table", *exports.FORMATS], default="table")
         parser.add_argument("--output", metavar="FILE", help="a file to write to; parquet needs one")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["undelivered"]:
+            raise SystemExit(self._undelivered(options))
+        if not query.is_row(options["run"]):
+            self.stderr.write(
+                f"{options['run']} is no run's id; `manage.py runs` lists them, and a sync's name goes with "
+                f"--undelivered"
+            )
+            raise SystemExit(2)
+        super().handle(*args, **{**options, "run": int(options["run"])})
+
+    def _undelivered(self, options: dict[str, Any]) -> int:
+        """A line for each record, however many: JSON lines with --format json."""
+        try:
+            sync = sync_named(options["run"], options["workspace"])
+            for row in undelivered.of_sync(sync):
+                if options["format"] == "json":
+                    self.stdout.write(json.dumps(vars(row), ensure_ascii=False))
+                else:
+                    self.stdout.write(_line(row))
+        except ConfigError as error:
+            self.stderr.write(str(error))
+            return 2
+        except StoreError as error:
+            self.stderr.write(str(error))
+            return 1
+        return 0
 
     def act(self, run: Run, options: dict[str, Any]) -> int:
         if options["format"] == "parquet" and not options["output"]:
@@ -117,6 +153,14 @@ class Command(RunCommand):
             self.stdout.write(text, ending="")
         for problem in page.problems:
             self.stderr.write(problem)
+
+
+def _line(row: Undelivered) -> str:
+    if row.run_id is None:
+        return f"row {row.row_id}: its record is past its retention; --full sends the row again"
+    return (
+        f"{_short(row.identifier, 28):<28} run {row.run_id:<7} {_short(row.operation, 9):<9} {_short(row.reason, 200)}"
+    )
 
 
 class _Text:

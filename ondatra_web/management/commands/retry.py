@@ -9,7 +9,7 @@ from django.core.management.base import CommandParser
 from ondatra_web.management.commands._runs import RunCommand, agreed
 from ondatra_web.management.commands.run import text
 from ondatra_web.models import Run
-from ondatra_web.runs import execution, resending, retries
+from ondatra_web.runs import execution, report, resending
 from runtime.errors import ConfigError, ProjectError, StoreError
 from runtime.records.filter import Filter
 
@@ -33,23 +33,19 @@ class Command(RunCommand):
         status = options["status"] or (None if options["identifier"] else "rejected")
         chosen = Filter(status=status, message=options["message_like"], identifiers=tuple(options["identifier"]))
         try:
-            planned = retries.plan(run, chosen)
-            walk = execution.prepare(run.sync.workspace, [run.sync.name])
-            run.sync.refresh_from_db()
+            found = resending.prepare(run, chosen)
         except ProjectError as error:
             raise ConfigError(str(error)) from None
         except StoreError as error:
             self.stderr.write(str(error))
             return 1
-        self.stdout.write("\n".join(retries.told(planned, run)))
-        if planned.empty or not (options["yes"] or agreed("Send them?")):
+        self.stdout.write(found.told)
+        if found.plan.empty or not (options["yes"] or agreed("Send them?")):
             return 0
-        new = resending.start(
-            run, planned, walk.project.models[run.sync.name], batch_size=walk.pushes[run.sync.name].api.push.batch_size
-        )
-        self.stderr.write(f"run {new.pk} of {run.sync.name} started")
-        walk.runs = {run.sync.name: new}
-        execution.deliver_run(walk, run.sync.name, new)
-        said = execution.report(walk)
+
+        said = report.of_walk(execution.resend_here(found, self._begun))
         self.stdout.write(text(said))
-        return execution.exit_code(said)
+        return report.exit_code(said)
+
+    def _begun(self, run: Run) -> None:
+        self.stderr.write(f"run {run.pk} of {run.sync.name} started")

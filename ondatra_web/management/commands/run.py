@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import signal
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
 from ondatra_web import projects
-from ondatra_web.runs import execution
+from ondatra_web.runs import execution, report, undelivered
 from ondatra_web.tracking import records
 from runtime.errors import ConfigError, OndatraError, ProjectError
 
@@ -44,7 +44,6 @@ class Command(BaseCommand):
         parser.add_argument("--rebuild", action="store_true", help="ignore what is remembered of unchanged inputs")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        signal.signal(signal.SIGTERM, signal.default_int_handler) if _main_thread() else None
         if options["full"] and options["baseline"]:
             self.stderr.write("--full sends everything again and --baseline sends nothing: give one of them")
             raise SystemExit(2)
@@ -68,15 +67,9 @@ class Command(BaseCommand):
         except OndatraError as error:
             self.stderr.write(str(error))
             raise SystemExit(1) from None
-        said = execution.report(walk)
+        said = report.of_walk(walk)
         self.stdout.write(json.dumps(said, ensure_ascii=False) if options["json"] else text(said))
-        raise SystemExit(execution.exit_code(said))
-
-
-def _main_thread() -> bool:
-    import threading
-
-    return threading.current_thread() is threading.main_thread()
+        raise SystemExit(report.exit_code(said))
 
 
 def text(said: dict[str, Any]) -> str:
@@ -98,7 +91,10 @@ def text(said: dict[str, Any]) -> str:
         lines += [f"    {line}" for line in _asked(sync.get("first_requests") or {})]
         if counts["rejected"] or counts["retrying"] or counts["invalid"]:
             lines += [f"    {line}" for line in records.reasons(sync["run_id"], 3)]
-            lines.append(f"    why: python manage.py records {sync['run_id']} --status rejected")
+            why = settings.ONDATRA.command(f"records {sync['run_id']} --status rejected")
+            lines.append(f"    why: {why}")
+        if sync["refused"]:
+            lines.append(f"    {undelivered.told(sync['sync'], sync['refused'])}")
     return "\n".join(lines)
 
 

@@ -6,7 +6,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from ondatra_web.models import Run, Sync
+from ondatra_web.management.commands._runs import sync_named
+from ondatra_web.models import Run
+from runtime.errors import ConfigError
 
 
 class Command(BaseCommand):
@@ -20,18 +22,11 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         found = Run.objects.select_related("sync").filter(sync__workspace__slug=options["workspace"]).order_by("-pk")
         if options["sync"]:
-            known = (
-                Sync.objects.filter(workspace__slug=options["workspace"])
-                .order_by("name")
-                .values_list("name", flat=True)
-            )
-            if options["sync"].lower() not in known:
-                self.stderr.write(
-                    f"there is no sync {options['sync']} in workspace {options['workspace']}; there are: "
-                    f"{', '.join(known[:20]) or 'none yet'}"
-                )
-                raise SystemExit(2)
-            found = found.filter(sync__name=options["sync"].lower())
+            try:
+                found = found.filter(sync=sync_named(options["sync"], options["workspace"]))
+            except ConfigError as error:
+                self.stderr.write(str(error))
+                raise SystemExit(2) from None
         self.stdout.write(
             f"{'run':>7}  {'sync':<30} {'status':<22} {'started':<16} {'planned':>9} {'ok':>9} {'rejected':>9} "
             f"{'due':>7}"

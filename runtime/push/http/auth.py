@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
+import math
 import threading
 import time
 from base64 import b64encode
@@ -12,12 +12,14 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote, urlencode
 
+import orjson
+
 from runtime.custody.redact import Redactor
 from runtime.errors import OndatraError
 from runtime.push.api_dict import Auth, Text
 
 if TYPE_CHECKING:
-    from runtime.push.http.client import Answer
+    from runtime.push.http.answers import Answer
 
 Send = Callable[[str, str, Mapping[str, str], bytes], "Answer"]
 #: A token is renewed this much before its end, so that it does not end on its way.
@@ -27,7 +29,8 @@ MARGIN = 30.0
 class SecretSource(Protocol):
     """The secrets of a workspace."""
 
-    def get(self, name: str) -> str | None: ...
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value, `default` where it is not set."""
 
 
 class Authorizer:
@@ -103,7 +106,7 @@ class Authorizer:
         }
         answer = send("POST", auth.token_url, headers, urlencode(fields).encode())
         try:
-            said: Any = json.loads(answer.body) if 200 <= answer.status < 300 else None
+            said: Any = orjson.loads(answer.text) if 200 <= answer.status < 300 else None
         except ValueError:
             said = None
         token = said.get("access_token") if isinstance(said, dict) else None
@@ -117,6 +120,7 @@ class Authorizer:
             seconds = float(lifetime) if lifetime is not None else 3600.0
         except (TypeError, ValueError):
             seconds = 3600.0
+        seconds = seconds if math.isfinite(seconds) else 3600.0
         return token, time.monotonic() + seconds - min(MARGIN, seconds / 10)
 
 

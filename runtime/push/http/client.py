@@ -12,7 +12,6 @@ import ssl
 import time
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote, urlsplit
@@ -21,6 +20,8 @@ from urllib.request import getproxies
 import pycurl
 
 from runtime.errors import OndatraError
+from runtime.push.http import answers
+from runtime.push.http.answers import Answer, TooLarge
 
 #: Variables that name a file of further authorities.
 AUTHORITIES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
@@ -34,12 +35,11 @@ SYSTEM_AUTHORITIES = (
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 #: A handle keeps the last answer of up to so many bytes.
 _REMEMBERED = 4096
-#: A destination is near where it answers within so many seconds: on this machine or beside it. Sleeping and waking
-#: again takes as long as that.
-NEAR = 0.00025
-#: So many answers more must have come so quickly than not, before they are waited for awake.
-NEAR_AFTER = 50
-_BREAK = re.compile(r"[\r\n\0]")
+#: What no URL and no header can hold; a tab may stand in a header's value.
+_CONTROL, _CONTROL_IN_HEADER = re.compile(r"[\x00-\x1f\x7f]"), re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+#: A connection that the server had closed breaks at once; one that breaks later took the request to somebody.
+CLOSED_WITHIN = 2.0
+_ANNOUNCED = f"Accept-Encoding: {', '.join(answers.PACKED)}".encode()
 _OK, _ABORT = int(pycurl.PREREQFUNC_OK), int(pycurl.PREREQFUNC_ABORT)
 
 
@@ -47,33 +47,8 @@ class TransportError(OndatraError):
     """No answer came, or only a part of one: the destination may have done what was asked."""
 
 
-@dataclass  # not frozen: that costs a microsecond or two for each
-class Answer:
-    """What a server said, never changed; the same again may be the same object. Header names are in lower case,
-    repeated ones joined by comma and space."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-    told: Any = None  # how push functions get it, once they did
-    _text: str | None = None
-
-    @property
-    def text(self) -> str:
-        if self._text is None:
-            self._text = self._decoded()
-        return self._text
-
-    def _decoded(self) -> str:
-        charset = "utf-8"
-        kind = self.headers.get("content-type", "")
-        for part in kind.split(";")[1:] if ";" in kind else ():
-            name, _, value = part.strip().partition("=")
-            charset = value.strip("\"' ") if name.lower() == "charset" and value else charset
-        try:
-            return self.body.decode(charset, "replace")
-        except LookupError:
-            return self.body.decode("utf-8", "replace")
+class AnswerTooLarge(TransportError):
+    """More was answered than is read: asking again would not help."""
 
 
 class Transport(Protocol):
@@ -88,7 +63,6 @@ class PooledTransport:
     next."""
 
     def __init__(self) -> None:
-        self._handles: list[_Handle] = []
         self._idle: deque[_Handle] = deque()
         self._others: list[
             Any
@@ -99,7 +73,7 @@ class PooledTransport:
 
     def _forked(self) -> None:
         self._others.append(self._idle)
-        self._handles, self._idle, self._settings = [], deque(), []
+        self._idle, self._settings = deque(), []
 
     def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float) -> Answer:
         try:
@@ -107,8 +81,7 @@ class PooledTransport:
         except IndexError:
             handle = self._handle()
         try:
-            # several threads that stay awake would take Python's lock from each other
-            return handle.send(method, url, headers, body, timeout, alone=len(self._idle) + 1 == len(self._handles))
+            return handle.send(method, url, headers, body, timeout)
         finally:
             self._idle.append(handle)
 
@@ -121,14 +94,13 @@ class PooledTransport:
                 (pycurl.NOSIGNAL, 1),
                 (pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS),
                 (pycurl.USERAGENT, "ondatra"),
-                (pycurl.ACCEPT_ENCODING, ""),
+                (pycurl.PATH_AS_IS, 1),
+                (pycurl.MAXFILESIZE_LARGE, answers.MOST_BYTES),
                 (pycurl.MAXAGE_CONN, 20),
                 (pycurl.NOPROXY, self._proxies.get("no", "")),
                 *_authorities(),
             ]
-        handle = _Handle(self._settings, self._proxies)
-        self._handles.append(handle)
-        return handle
+        return _Handle(self._settings, self._proxies)
 
 
 def _authorities() -> list[tuple[int, Any]]:
@@ -148,12 +120,11 @@ class _Handle:
         self._proxies = proxies
         self._head: list[bytes] = []
         self._body: list[bytes] = []
-        self._begun = False
+        self._began = 0.0
         self._said: list[Any] = [None] * 5  # URL, scheme, headers, timeout, method and whether there is a body
         self._last_head: list[bytes] = []
+        self._last_body = b""
         self._last = Answer(0, {}, b"")
-        self._near = 0
-        self._multi: Any = None
         for option, value in [
             *settings,
             (pycurl.HEADERFUNCTION, self._head.append),
@@ -163,67 +134,41 @@ class _Handle:
             self._curl.setopt(option, value)
 
     def _begins(self, _there: str, _here: str, _port: int, _own_port: int) -> int:
-        """libcurl itself sends a request again when a connection that it kept breaks; whether that may be is not its to
-        decide."""
-        if self._begun:
+        """libcurl sends a request again, on a new connection, where one that it had kept ended without a byte of an
+        answer. That may be, whatever the method, where the server had closed it: nobody read the request."""
+        now = time.monotonic()
+        if self._began and now - self._began > CLOSED_WITHIN:
             return _ABORT
-        self._begun = True
+        self._began = self._began or now
         return _OK
 
-    def send(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float, *, alone: bool
-    ) -> Answer:
-        """`alone`: no other request of the process is out."""
+    def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float) -> Answer:
+        answer = self._once(method, url, headers, body, timeout)
+        if answer.status == 408 and not self._curl.getinfo(pycurl.NUM_CONNECTS):
+            # said of the silence before, on a connection that was kept: of this request the server saw nothing
+            return self._once(method, url, headers, body, timeout)
+        return answer
+
+    def _once(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float) -> Answer:
         self._head.clear()
-        self._body.clear()
-        self._begun = False
+        self._began = 0.0
         try:
             self._say(method, url, headers, body, timeout)
-            self._perform(alone)
+            self._curl.perform()
             return self._answer()
         except pycurl.error as error:
             code, text = error.args
-            if code == pycurl.E_URL_MALFORMAT or code == pycurl.E_UNSUPPORTED_PROTOCOL and not self._begun:
+            if code == pycurl.E_URL_MALFORMAT or code == pycurl.E_UNSUPPORTED_PROTOCOL and not self._began:
                 raise OndatraError(f"{method} {url} is no request that can be sent: {text}") from None
+            if code == pycurl.E_FILESIZE_EXCEEDED:
+                raise AnswerTooLarge(f"{method} {url}: {TooLarge()}") from None
             raise TransportError(f"{method} {url}: {self._reason(code, text, timeout)}") from None
+        except TooLarge as error:
+            raise AnswerTooLarge(f"{method} {url}: {error}") from None
         except ValueError as error:
-            raise (TransportError if self._begun else OndatraError)(f"{method} {url}: {error}") from None
-
-    def _perform(self, alone: bool) -> None:
-        """Raises pycurl.error."""
-        began = time.monotonic()
-        if alone and self._near >= NEAR_AFTER:
-            self._perform_awake(began + NEAR)
-        else:
-            self._curl.perform()
-        if time.monotonic() - began < NEAR:
-            self._near += self._near < 2 * NEAR_AFTER
-        else:
-            self._near = max(0, self._near - NEAR_AFTER // 5)
-
-    def _perform_awake(self, until: float) -> None:
-        """As perform(), which sleeps while it waits, and a processor that slept takes longer to wake than a near answer
-        takes to come."""
-        multi = self._multi = self._multi or pycurl.CurlMulti()
-        multi.add_handle(self._curl)
-        try:
-            while multi.perform()[1]:
-                if time.monotonic() > until:
-                    self._sleep(multi)
-            _, _, failed = multi.info_read()
+            raise (TransportError if self._began else OndatraError)(f"{method} {_visible(url)}: {error}") from None
         finally:
-            multi.remove_handle(self._curl)
-        for _, code, text in failed:
-            raise pycurl.error(code, text)
-
-    @staticmethod
-    def _sleep(multi: Any) -> None:
-        """Until there is something to do; select() knows no file descriptor over 1023, and nothing is asked about those
-        for a moment."""
-        wanted = multi.timeout()  # ms, -1 for none
-        seconds = min(1.0, wanted / 1000) if wanted >= 0 else 1.0
-        if not multi.select(seconds):
-            time.sleep(min(seconds, 0.001))
+            self._body.clear()  # a handle that rests shall not hold it
 
     def _say(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float) -> None:
         curl, said = self._curl, self._said
@@ -254,16 +199,18 @@ class _Handle:
             curl.setopt(pycurl.POSTFIELDS, body)
 
     def _answer(self) -> Answer:
-        """What many destinations say to each of many requests is read once."""
+        """What many destinations say to each of many requests is read once. Raises ValueError."""
         body, last = b"".join(self._body), self._last
-        if self._head != self._last_head:
-            answer = Answer(self._curl.getinfo(pycurl.RESPONSE_CODE), _read(self._head), body)
-            self._last_head = self._head.copy()
-        elif body != last.body:
-            answer = Answer(last.status, last.headers, body)
+        if self._head == self._last_head:
+            if body == self._last_body:
+                return last
+            status, headers = last.status, last.headers
         else:
-            return last
-        self._last = answer if len(body) <= _REMEMBERED else Answer(answer.status, answer.headers, b"")
+            status, headers = self._curl.getinfo(pycurl.RESPONSE_CODE), answers.read_head(self._head)
+        answer = answers.read(status, headers, body)
+        self._last_head = self._head.copy()
+        small = len(body) <= _REMEMBERED and len(answer.body) <= _REMEMBERED
+        self._last_body, self._last = (body, answer) if small else (b"", Answer(status, headers, b""))
         return answer
 
     def _reason(self, code: int, text: str, timeout: float) -> str:
@@ -282,36 +229,26 @@ def _lines(headers: Mapping[str, str]) -> list[bytes]:
     a header."""
     lines = [b"Expect:"]
     for name, value in headers.items():
-        if not _NAME.fullmatch(name) or _BREAK.search(value):
+        if not _NAME.fullmatch(name) or _CONTROL_IN_HEADER.search(value):
             raise ValueError(
                 f"the header {name!r} cannot be sent: a name has no spaces, and neither name nor value has a line break"
+                " or another control character"
             )
         lines.append(f"{name}: {value}".encode() if value.strip() else f"{name};".encode())
-    if not any(name.lower() == "content-type" for name in headers):
+    given = {name.lower() for name in headers}
+    if "content-type" not in given:
         lines.append(b"Content-Type:")
+    if "accept-encoding" not in given:
+        lines.append(_ANNOUNCED)
     return lines
 
 
-def _read(head: list[bytes]) -> dict[str, str]:
-    """The fields of the last head: one of an interim answer may stand before it. Raises ValueError where it was cut
-    off."""
-    start = max((i for i, line in enumerate(head) if line.startswith(b"HTTP/")), default=0)
-    found: dict[str, str] = {}
-    for line in head[start + 1 :]:
-        if not line.strip():
-            return found
-        try:
-            text = line.decode()
-        except UnicodeDecodeError:
-            text = line.decode("latin-1")
-        name, _, value = text.partition(":")
-        name, value = name.strip().lower(), value.strip()
-        found[name] = f"{found[name]}, {value}" if name in found else value
-    raise ValueError("the answer was cut off within its head")
-
-
 def _ascii(url: str) -> str:
-    """The URL as it travels; what is escaped stays so."""
+    """The URL as it travels: what is escaped stays so, spaces and other letters are escaped. Raises ValueError."""
+    if _CONTROL.search(url):
+        raise ValueError(
+            "a URL has no line break and no other control character: quote what comes from data with url_quote()"
+        )
     if url.isascii() and " " not in url:
         return url
     parts = urlsplit(url)
@@ -322,6 +259,10 @@ def _ascii(url: str) -> str:
     safe = "/%:@!$&'()*+,;=~-._?[]"
     query = f"?{quote(parts.query, safe=safe)}" if parts.query else ""
     return f"{parts.scheme}://{place}{quote(parts.path, safe=safe.replace('?', ''))}{query}"
+
+
+def _visible(url: str) -> str:
+    return repr(url) if _CONTROL.search(url) else url
 
 
 POOL = PooledTransport()

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 import uuid
 from collections import deque
 from collections.abc import Callable
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, Protocol, cast
 
 from runtime.errors import Cancelled, OndatraError
+from runtime.push.http.answers import Answer
 
 #: How long a Redis that does not answer is waited for before the call fails.
 REDIS_PATIENCE = 30.0
+#: Seconds that a destination can make its budget rest, whatever it asks for: a run must not sit for years.
+LONGEST_PAUSE = 3600.0
+_SECONDS = re.compile(r"\+?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?|\+?inf(inity)?", re.ASCII | re.IGNORECASE)
 
 
 class Limiter(Protocol):
@@ -23,7 +30,30 @@ class Limiter(Protocol):
         """Waits until fewer than n requests of this budget lie within the last `seconds`. Raises Cancelled."""
 
     def pause(self, key: str, until: float) -> None:
-        """No request of this budget before that Unix time."""
+        """No request of this budget before that Unix time, or for LONGEST_PAUSE at most."""
+
+
+def retry_after(answer: Answer, now: float) -> float | None:
+    """Seconds that the server asks to wait, at most LONGEST_PAUSE; it may say seconds or a date, and that by its own
+    clock where it tells the time. None for what is neither or lies in the past."""
+    said = answer.headers.get("retry-after", "").strip()
+    if not said:
+        return None
+    if _SECONDS.fullmatch(said):
+        return min(float(said), LONGEST_PAUSE)
+    when, theirs = _moment(said), _moment(answer.headers.get("date", ""))
+    if when is None:
+        return None
+    seconds = when - (now if theirs is None else theirs)
+    return min(seconds, LONGEST_PAUSE) if seconds >= 0 else None
+
+
+def _moment(text: str) -> float | None:
+    try:
+        when = parsedate_to_datetime(text)
+    except (TypeError, ValueError, OverflowError, IndexError):
+        return None
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
 def wait(seconds: float, cancelled: Callable[[], bool], why: str) -> None:
@@ -49,7 +79,8 @@ class MemoryLimiter:
 
     def pause(self, key: str, until: float) -> None:
         with self._lock:
-            self._paused[key] = max(self._paused.get(key, 0.0), time.monotonic() + until - time.time())
+            left = min(until - time.time(), LONGEST_PAUSE)
+            self._paused[key] = max(self._paused.get(key, 0.0), time.monotonic() + left)
 
     def _try(self, key: str, n: int, seconds: float) -> float:
         """Takes one request, or says how long to wait before asking again."""
@@ -88,7 +119,8 @@ class RedisLimiter:
         while True:
             left = self._patiently(
                 lambda: self._take(
-                    keys=[self._name(key), self._name(key) + ":pause"], args=[n, milliseconds, uuid.uuid4().hex]
+                    keys=[self._name(key), self._name(key) + ":pause"],
+                    args=[n, milliseconds, uuid.uuid4().hex, round(LONGEST_PAUSE * 1000)],
                 ),
                 cancelled,
             )
@@ -97,7 +129,7 @@ class RedisLimiter:
             wait(cast(int, left) / 1000, cancelled, "its rate limit")
 
     def pause(self, key: str, until: float) -> None:
-        left = round((until - time.time()) * 1000)
+        left = round(min(until - time.time(), LONGEST_PAUSE) * 1000)
         name = self._name(key) + ":pause"
         if left > 0 and self._patiently(lambda: self._redis.pttl(name), lambda: False) < left:
             self._patiently(lambda: self._redis.set(name, left, px=left), lambda: False)

@@ -2,109 +2,32 @@
 
 from __future__ import annotations
 
-import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from functools import lru_cache
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
-from runtime.custody.redact import Redactor
-from runtime.errors import Cancelled, OndatraError
+from runtime.custody.redact import BODY_LIMIT, Redactor
+from runtime.errors import Cancelled
 from runtime.push.api_dict import Api
+from runtime.push.backoff import backoff
+from runtime.push.http.addresses import front, same_host
+from runtime.push.http.answers import Answer
 from runtime.push.http.auth import Authorizer
-from runtime.push.http.client import POOL, Answer, Transport, TransportError
-from runtime.push.http.rate_limits import Limiter, wait
+from runtime.push.http.calls import Calls, Key
+from runtime.push.http.client import AnswerTooLarge, Transport, TransportError
+from runtime.push.http.rate_limits import LONGEST_PAUSE, Limiter, retry_after, wait
 
-__all__ = [
-    "POOL",
-    "Answer",
-    "ApiCall",
-    "Calls",
-    "Request",
-    "Requester",
-    "Transport",
-    "TransportError",
-    "join_url",
-    "retry_after",
-    "same_host",
-]
 TEMPORARY = frozenset({429, 500, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 MAX_REDIRECTS = 5
-#: Headers of a call that do not follow a redirect to another host.
-PRIVATE_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie"})
+#: Headers of a call that follow a redirect to another host; any other may hold what is meant for the first one only.
+FOLLOWING = frozenset({"accept", "accept-language", "user-agent"})
+#: Bytes of answers that one call keeps whole; of those beyond, only what people see.
+MOST_KEPT = 64 * 1024 * 1024
 #: A call that makes many requests asks so often whether its run was cancelled.
 ASK_EVERY = 0.1
-_Key = tuple[str, str, bytes | None]  # method, URL, body
-
-
-@dataclass(frozen=True)
-class ApiCall:
-    """One request and its answer as kept for people: secrets removed, bodies cut. `status` is None without an
-    answer."""
-
-    batch_number: int
-    attempt: int
-    method: str
-    url: str
-    request_headers: dict[str, str]
-    request_body: str | None
-    status: int | None
-    response_headers: dict[str, str]
-    response_text: str
-    started_at: datetime
-    ended_at: datetime
-    rows: tuple[str, ...] | None = None  # "<rowid>:<change_type>" of row=, None where it was not given
-
-
-class Calls(Sequence[ApiCall]):
-    """Requests and answers in order. Each is put into words for people when it is looked at: most never are."""
-
-    def __init__(self, redactor: Redactor | None = None, batch_number: int = 0) -> None:
-        self._redactor, self._batch_number = redactor or Redactor(), batch_number
-        self._epoch = time.time() - time.monotonic()
-        self._raw: list[tuple[Any, ...]] = []
-        #: Takes attempt, method, url, headers, body, answer or None, error or None, start and end (of the monotonic
-        #: clock), rows.
-        self.add = self._raw.append
-
-    def answers(self) -> dict[_Key, Answer]:
-        """The last answer to each request."""
-        return {(raw[1], raw[2], raw[4]): raw[5] for raw in self._raw if raw[5] is not None}
-
-    def failed(self) -> list[int]:
-        """The places of those without an answer or with one from 400 on."""
-        return [place for place, raw in enumerate(self._raw) if raw[5] is None or raw[5].status >= 400]
-
-    def extend(self, more: Calls) -> None:
-        self._raw += more._raw
-
-    def __len__(self) -> int:
-        return len(self._raw)
-
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return [self[i] for i in range(*place.indices(len(self)))]
-        attempt, method, url, headers, body, answer, error, started, ended, rows = self._raw[place]
-        shown = self._redactor
-        return ApiCall(
-            batch_number=self._batch_number,
-            attempt=attempt,
-            method=method,
-            url=shown.text(url),
-            request_headers=shown.headers(headers),
-            request_body=None if body is None else shown.body(body.decode("utf-8", "replace")),
-            status=answer.status if answer else None,
-            response_headers=shown.headers(answer.headers) if answer else {},
-            response_text=shown.body(answer.text if answer else str(error)),
-            started_at=datetime.fromtimestamp(self._epoch + started, UTC),
-            ended_at=datetime.fromtimestamp(self._epoch + ended, UTC),
-            rows=rows,
-        )
 
 
 @dataclass  # not frozen: that costs a microsecond or two for each
@@ -119,57 +42,6 @@ class Request:
     timeout: float | None = None
     retry: int | None = None
     rows: tuple[str, ...] | None = None
-
-
-def join_url(base_url: str, url: str) -> str:
-    """base_url, one slash, the URL; an absolute URL as it is."""
-    if url[:1] in "hH" and url.lower().startswith(("http://", "https://")):
-        return url
-    if not base_url:
-        raise OndatraError(f"the URL {url!r} is relative, but the API dict has no base_url")
-    return f"{base_url.rstrip('/')}/{url.lstrip('/')}"
-
-
-def same_host(base_url: str, url: str) -> bool:
-    """Whether auth may go there: the same host and port, and never from https down to http."""
-    base, other = _place(_front(base_url)), _place(_front(url))
-    return bool(base[1]) and base[1:] == other[1:] and not (base[0] == "https" and other[0] == "http")
-
-
-def _front(url: str) -> str:
-    """Scheme and host, so that few texts are parsed."""
-    return "/".join(url.split("/", 3)[:3])
-
-
-@lru_cache(maxsize=1024)
-def _place(front: str) -> tuple[str, str, int | None]:
-    try:
-        parts = urlsplit(front)
-        return parts.scheme, parts.hostname or "", parts.port or {"http": 80, "https": 443}.get(parts.scheme)
-    except ValueError:
-        return "", "", None
-
-
-def retry_after(answer: Answer, now: float) -> float | None:
-    """Seconds that the server asks to wait; it may say seconds or a date, and that by its own clock where it tells the
-    time."""
-    said = answer.headers.get("retry-after", "").strip()
-    if not said:
-        return None
-    try:
-        return max(0.0, float(said))
-    except ValueError:
-        pass
-    when, theirs = _moment(said), _moment(answer.headers.get("date", ""))
-    return None if when is None else max(0.0, when - (now if theirs is None else theirs))
-
-
-def _moment(text: str) -> float | None:
-    try:
-        when = parsedate_to_datetime(text)
-    except (TypeError, ValueError):
-        return None
-    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
 class Requester:
@@ -193,6 +65,8 @@ class Requester:
         self._made = Calls(redactor, batch_number)
         self._keep = self._made.add
         self.sent = 0
+        self.remarks: list[str] = []  # for the run's log
+        self._kept = 0
         self._authorization = ""
         self.seconds = 0.0  # spent waiting for answers
         self._base = f"{api.base_url.rstrip('/')}/"
@@ -200,7 +74,7 @@ class Requester:
         self._path, self._url = "", self._base  # of the last plain request
         self._ask_at = 0.0
         self._first: tuple[Answer | None, TransportError | None] | None = None
-        self._led: dict[_Key, Answer] = {}  # where redirects ended
+        self._led: dict[Key, Answer] = {}  # where redirects ended
 
     @property
     def calls(self) -> Calls:
@@ -208,7 +82,7 @@ class Requester:
         return Calls() if self.api.api_calls == "off" else self._made
 
     @property
-    def answers(self) -> dict[_Key, Answer]:
+    def answers(self) -> dict[Key, Answer]:
         """What was answered last to each request, to find the row of an error."""
         return self._made.answers() | self._led
 
@@ -217,7 +91,7 @@ class Requester:
         functions make one for each row. None where more is to be done, which is left to the `send` that must follow.
         Adds its time to `watch.away`. Raises OndatraError."""
         known, began = self._same.get((kind, self._base)), time.monotonic()
-        if known is None or began > self._ask_at or path[:1] != "/":
+        if known is None or began > self._ask_at or path[:1] != "/" or "/.." in path:
             return None
         if path != self._path:
             self._path, self._url = path, f"{self._base}{path.lstrip('/')}"
@@ -245,13 +119,14 @@ class Requester:
                 or not (location := answer.headers.get("location"))
             ):
                 break
-            url = urljoin(url, location)
+            try:
+                url = urljoin(url, location)
+            except ValueError:  # no address: the redirect is the answer
+                break
             if not url.startswith(("http://", "https://")):
                 break
             if not same_host(request.url, url):
-                request = replace(
-                    request, headers={k: v for k, v in request.headers.items() if k.lower() not in PRIVATE_HEADERS}
-                )
+                request = replace(request, headers={k: v for k, v in request.headers.items() if k.lower() in FOLLOWING})
             answer = self._with_retries(request, method, url, body)
         return answer
 
@@ -272,21 +147,29 @@ class Requester:
             ):
                 renewed = True  # a token that ended early is no failure of the request
                 continue
-            asked = retry_after(answer, time.time()) if answer is not None and answer.status in TEMPORARY else None
+            asked = self._asked(answer)
             if answer is not None and answer.status == 429 and asked and self.api.rate_limit:
                 self.limiter.pause(self.limit_key, time.time() + asked)
             if answer is not None and answer.status not in TEMPORARY:
                 return answer
             failures += 1
-            if failures > retries:
+            if failures > retries or isinstance(error, AnswerTooLarge):
                 if answer is None:
                     raise error or TransportError(f"{method} {url}: no answer")
                 return answer
-            wait(
-                self.api.backoff * 2 ** (failures - 1) * random.uniform(0.5, 1.5) if asked is None else asked,
-                self.cancelled,
-                "its next try",
+            wait(backoff(self.api.backoff, failures) if asked is None else asked, self.cancelled, "its next try")
+
+    def _asked(self, answer: Answer | None) -> float | None:
+        """Seconds that an answer asks to wait; a remark says where they are cut."""
+        if answer is None or answer.status not in TEMPORARY:
+            return None
+        asked = retry_after(answer, time.time())
+        if asked == LONGEST_PAUSE:
+            said = answer.headers["retry-after"][:50]
+            self.remarks.append(
+                f"status {answer.status} with Retry-After {said!r}: waits {LONGEST_PAUSE / 3600:g} h, the longest pause"
             )
+        return asked
 
     def _attempt(
         self, request: Request, method: str, url: str, body: bytes | None, attempt: int
@@ -318,16 +201,24 @@ class Requester:
         try:
             answer = self.transport.send(method, url, headers, body, timeout)
         except TransportError as failure:
-            error = TransportError(self.redactor.text(str(failure)))
+            error = type(failure)(self.redactor.text(str(failure)))
         ended = time.monotonic()
         self.seconds += ended - began
-        self._keep((attempt, method, url, headers, body, answer, error, began, ended, rows))
+        kept = answer if answer is None or len(answer.body) <= BODY_LIMIT else self._bounded(answer)
+        self._keep((attempt, method, url, headers, body, kept, error, began, ended, rows))
         return answer, error
+
+    def _bounded(self, answer: Answer) -> Answer:
+        """What is kept of a large answer: all of it, as long as they are few."""
+        self._kept += len(answer.body)
+        if self._kept <= MOST_KEPT:
+            return answer
+        return replace(answer, body=answer.body[: 2 * BODY_LIMIT], _text=None, told=None, remarks=[])
 
     def _dressed(self, request: Request, url: str, body: bytes | None) -> tuple[dict[str, str], str]:
         """The headers and URL of one attempt: the API's, then auth's, then the call's own, which win."""
         known_ones = None if request.headers else self.authorizer.same
-        place = request.content_type, self._base if url.startswith(self._base) else _front(url)
+        place = request.content_type, self._base if url.startswith(self._base) else front(url)
         if known_ones is not None and (found := known_ones.get(place)):
             self._authorization = found[1]
             return found[0], url
@@ -365,18 +256,14 @@ class Requester:
                 answer = self.transport.send(method, url, headers, body, self.api.timeout)
                 if answer.status not in TEMPORARY or failures >= self.api.retry:
                     return answer
-            except TransportError:
-                if failures >= self.api.retry:
+            except TransportError as error:
+                if failures >= self.api.retry or isinstance(error, AnswerTooLarge):
                     raise
             finally:
                 self.seconds += time.monotonic() - clock
             failures += 1
-            asked = retry_after(answer, time.time()) if answer else None
-            wait(
-                self.api.backoff * 2 ** (failures - 1) * random.uniform(0.5, 1.5) if asked is None else asked,
-                self.cancelled,
-                "a token",
-            )
+            asked = self._asked(answer)
+            wait(backoff(self.api.backoff, failures) if asked is None else asked, self.cancelled, "a token")
 
     def _take_budget(self) -> None:
         if self.api.rate_limit:

@@ -1,11 +1,12 @@
--- Takes one of ARGV[1] requests per ARGV[2] milliseconds; returns milliseconds to wait, 0 where it was taken.
+-- Takes one of ARGV[1] requests per ARGV[2] milliseconds; returns milliseconds to wait, 0 where it was taken. A pause
+-- lasts ARGV[4] milliseconds at most, whoever asked for more.
 -- Redis' own clock decides, so that machines whose clocks differ still share one window; one that was set back holds
 -- nobody up.
 local t = redis.call('TIME')
 local now = t[1] * 1000 + t[2] / 1000
 local paused = redis.call('PTTL', KEYS[2])
 if paused > 0 then
-  local told = tonumber(redis.call('GET', KEYS[2]))
+  local told = math.min(tonumber(redis.call('GET', KEYS[2])), tonumber(ARGV[4]))
   if paused > told + 1000 then redis.call('PEXPIRE', KEYS[2], told) end
   return math.min(paused, told)
 end

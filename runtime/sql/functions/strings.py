@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # letters whose upper or lower form is several letters, or depends on their neighbours: DuckDB maps letter by letter
 _ODD_UPPER = (
     "[\\\\u00DF\\\\u0149\\\\u01F0\\\\u0390\\\\u03B0\\\\u0587\\\\u1E96-\\\\u1E9A\\\\u1F50-\\\\u1FFC\\\\uFB00-\\\\uFB17"
-    "\\\\u2C5F\\\\uA7C1\\\\uA7D1\\\\uA7D7\\\\uA7D9\\\\x{10597}-\\\\x{105BC}]"
+    "\\\\u2C5F\\\\uA7C1\\\\uA7D1\\\\uA7D7\\\\uA7D9\U00010597-\U000105bc]"
 )
 # letters that Java's lower() makes two of, reads by their neighbours, or does not know yet, and DuckDB's lower case
 _LOWER = dict(

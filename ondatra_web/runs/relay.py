@@ -1,0 +1,75 @@
+"""A run as workers pass it on: one builds and stages it, others deliver it, whoever is last ends it."""
+
+from __future__ import annotations
+
+from ondatra_web import queue
+from ondatra_web.models import Delivery, Run
+from ondatra_web.runs import beginning, ending, execution, resending, walk
+from ondatra_web.runs.patience import patiently
+from ondatra_web.runs.walk import Walk
+from runtime.errors import OndatraError
+
+#: Messages that wake push workers for one run, at most.
+PUSH_WORKERS = 2
+
+
+def stage(run_id: int) -> None:
+    """Builds and stages a run that nobody works on, then wakes push workers."""
+    run = _run(run_id)
+    left_behind = run.status == Run.Status.WORKING and not run.staged and not beginning.is_alive(run)
+    if run.status != Run.Status.QUEUED and not left_behind:
+        return
+    try:
+        made, why = _staged(run)
+    except OndatraError as error:
+        ending.fail(run, str(error))
+        return
+
+    run.refresh_from_db()
+    if run.status not in Run.ACTIVE:
+        return
+    if not run.staged:
+        ending.fail(run, why or "nothing was staged")
+        return
+    patiently(Run.objects.filter(pk=run.pk).update)(owner=None)
+    _wake(run, made.push(run).api.push.max_concurrent)
+
+
+def _staged(run: Run) -> tuple[Walk, str | None]:
+    """The walk, and what it says of a sync that it did not come to."""
+    if "chosen" in run.options:
+        prepared = resending.prepare_queued(run)
+        resending.start(prepared, run)
+        return prepared.walk, None
+    made = walk.prepare(run.sync.workspace, [run.sync.name])
+    run.sync.refresh_from_db()  # the file may have another name by now
+    execution.run_line(made, run.options, trigger=run.trigger, given={run.sync.name: run})
+    result = made.results.get(run.sync.name)
+    return made, result.error if result else None
+
+
+def _wake(run: Run, max_concurrent: int) -> None:
+    """As many push messages as can work side by side, at least one: it also closes a run that has nothing to send."""
+    waiting = Delivery.objects.filter(run=run).exclude(status=Delivery.Status.CLOSED).count()
+    messages = max(1, min(max_concurrent, waiting, PUSH_WORKERS))
+    for _ in range(messages):
+        queue.send("push", run.pk, max(1, max_concurrent // messages))
+
+
+def push(run_id: int, slots: int = 1) -> None:
+    """Delivers what is free of a run's chunks."""
+    run = _run(run_id)
+    if run.status not in Run.AT_WORK or not run.staged:
+        return
+    try:
+        made = walk.prepare(run.sync.workspace, [run.sync.name])
+    except OndatraError as error:
+        ending.stop(run, str(error))
+        ending.close(run)
+        return
+    run.sync.refresh_from_db()
+    execution.deliver_run(made, run, slots)
+
+
+def _run(run_id: int) -> Run:
+    return patiently(Run.objects.select_related("sync__workspace", "owner").get)(pk=run_id)

@@ -1,0 +1,157 @@
+"""A checked project with its push functions, ready to run: what building, delivery and the end of a run share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
+
+from ondatra_web import projects
+from ondatra_web.models import ModelState, Run, Sync, Workspace
+from ondatra_web.runs import rate_limits, renames
+from ondatra_web.runs.claims import columns_of
+from ondatra_web.runs.outbox import DatabaseOutbox
+from ondatra_web.runs.patience import patiently
+from ondatra_web.tracking import facts, stores
+from runtime.custody.masks import Masker
+from runtime.delivery.run import DeliveryRun
+from runtime.lake import spark
+from runtime.model import Column, Model
+from runtime.pipeline.building import Result
+from runtime.project.check import Project
+from runtime.push import apart
+from runtime.push.call import CallContext
+from runtime.push.function import PushFunction
+from runtime.sources.columns import WithSpark
+from runtime.sql import Translated
+from runtime.store.base import Store
+from runtime.tracking.info import RunInfo, with_columns
+
+
+@dataclass
+class Walk:
+    """One checked project with its push functions; what came of it, once it was run."""
+
+    workspace: Workspace
+    project: Project
+    pushes: Mapping[str, PushFunction]
+    results: dict[str, Result] = field(default_factory=dict)
+    runs: dict[str, Run] = field(default_factory=dict)
+
+    def model(self, run: Run) -> Model:
+        return self.project.models[run.sync.name]
+
+    def push(self, run: Run) -> PushFunction:
+        return self.pushes[run.sync.name]
+
+
+def prepare(workspace: Workspace, names: Sequence[str] = ()) -> Walk:
+    """Checks everything that can be known; raises ProjectError or ConfigError before anything started."""
+    project = projects.project_of(workspace, names, analyse=_Remembering(workspace))
+    secrets = projects.secrets_of(workspace)
+    folder = Path(workspace.project_dir)
+    pushes = {
+        name: apart.load(folder, m.sink.function, secrets=secrets, sink_args=m.sink.args)
+        for name, m in project.models.items()
+        if m.sink
+    }
+
+    patiently(renames.carry_over)(workspace, project)
+    patiently(_save_syncs)(workspace, project, whole=not names)
+    return Walk(workspace, project, pushes)
+
+
+def session() -> Any:
+    """A Spark session of its own."""
+    return spark.isolated(settings.ONDATRA)
+
+
+class _Remembering(WithSpark):
+    """Columns of models in Spark's dialect: remembered while their SQL is the same, else from Spark itself."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(lambda: session())
+        self.workspace = workspace
+
+    def columns(
+        self, name: str, translated: Translated, known: Mapping[str, tuple[Column, ...]]
+    ) -> tuple[Column, ...] | None:
+        # a connection's table may have other columns today
+        if any(table.count(".") > 1 for table in translated.tables):
+            return super().columns(name, translated, known)
+        state = ModelState.objects.filter(workspace=self.workspace, name=name, sql_as_run=translated.spark_sql).first()
+        return columns_of(state.columns) if state and state.columns else super().columns(name, translated, known)
+
+
+def _save_syncs(workspace: Workspace, project: Project, *, whole: bool) -> None:
+    """A row for each model with a sink; with the `whole` project at hand one whose file is gone is archived."""
+    known = {sync.name: sync for sync in Sync.objects.filter(workspace=workspace)}
+    for name, model in project.models.items():
+        if model.sink is None:
+            continue
+        told = _told(model)
+        sync = known.get(name)
+        if sync is None:
+            first = {
+                "kind": model.kind,
+                "key": list(model.key),
+                "function": model.sink.function,
+                "sink_args": list(model.sink.args),
+            }
+            Sync.objects.get_or_create(workspace=workspace, name=name, defaults={**told, **first})
+        elif any(getattr(sync, k) != v for k, v in told.items()):
+            Sync.objects.filter(pk=sync.pk).update(**told)
+
+    if whole:
+        _archive(workspace, project)
+
+
+def _told(model: Model) -> dict[str, Any]:
+    """What a file says of its sync that takes effect at once."""
+    return {
+        "description": model.description,
+        "tags": list(model.tags),
+        "schedule": model.schedule or "",
+        "retention_days": model.retention,
+        "archived_at": None,
+    }
+
+
+def _archive(workspace: Workspace, project: Project) -> None:
+    now = timezone.now()
+    kept = [name for name, model in project.models.items() if model.sink]
+    Sync.objects.filter(workspace=workspace, archived_at=None).exclude(name__in=kept).update(archived_at=now)
+    ModelState.objects.filter(workspace=workspace, gone_at=None).exclude(name__in=project.models).update(gone_at=now)
+
+
+# what a delivery needs
+
+
+def store_of(walk: Walk, run: Run) -> tuple[Store, RunInfo]:
+    if not run.store_url:  # a switch of the store later on leaves this run where it began
+        run.store_url, run.bucket = stores.current(walk.workspace.organization_id)
+        patiently(Run.objects.filter(pk=run.pk).update)(store_url=run.store_url, bucket=run.bucket)
+    return stores.of_run(run), patiently(facts.run_info)(walk.workspace, run, walk.model(run), walk.push(run))
+
+
+def delivery_run(walk: Walk, run: Run) -> DeliveryRun:
+    store, info = store_of(walk, run)
+    masker = Masker(walk.model(run).masks, walk.workspace.mask_key)
+    database = DatabaseOutbox()
+    context = CallContext(
+        secrets=projects.secrets_of(walk.workspace),
+        limiter=rate_limits.limiter(walk.workspace),
+        cancelled=lambda: database.cancelled(run.pk),
+    )
+    return DeliveryRun(
+        info=with_columns(info, columns_of(run.sync.columns)),
+        model=walk.model(run),
+        push=walk.push(run),
+        context=context,
+        masker=masker,
+        store=store,
+    )
