@@ -146,8 +146,9 @@ class Filter:
                 message="%" + re.sub(r"([\\_])", r"\\\1", self.message) + "%",
             )
         if self.pattern is not None:
+            same = messages.has_pattern("status_message", self.pattern, "record_payload")
             add(
-                rf"status_message LIKE $like ESCAPE '\' AND {messages.has_pattern('status_message', self.pattern)}",
+                rf"status_message LIKE $like ESCAPE '\' AND {same}",
                 like=messages.like(self.pattern),  # costs little, and passes few that the pattern does not
                 pattern=self.pattern,
             )

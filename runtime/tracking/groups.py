@@ -34,46 +34,47 @@ class MessageGroup:
 
 
 def message_groups(table: pa.Table, beside: pa.Array | None = None) -> list[MessageGroup]:
-    """The groups of the records that have a message, most rows first; a message that many rows share is looked at once.
-    `beside` masks the rows that only accompany a record."""
+    """The groups of the records that have a message, most rows first. `beside` masks the rows that only accompany a
+    record."""
     if table.column("status_message").null_count == table.num_rows:
         return []
-    distinct = (
+    counted = (
         _counted(table, beside)
-        .group_by(["status", "status_message"], use_threads=False)
+        .group_by(["status", "pattern"], use_threads=False)
         .aggregate(
             [
-                ("identifier", "first"),
+                ("status_message", "first"),
+                ("identifier", "first", pc.ScalarAggregateOptions(skip_nulls=False)),
                 ("identifier", "count", pc.CountOptions(mode="all")),
                 ("due", "sum"),
                 ("beside", "sum"),
             ]
         )
     )
-    patterns = messages.patterns(distinct.column("status_message").combine_chunks()).to_pylist()
 
     rows, due, accompany = Counter[_Key](), Counter[_Key](), Counter[_Key]()
     samples: dict[_Key, tuple[str, str | None]] = {}
-    for entry, pattern in zip(distinct.to_pylist(), patterns, strict=True):
-        group = entry["status"], pattern
-        if group not in rows and len(rows) >= MOST_GROUPS:
-            group = entry["status"], OTHER
+    for entry in counted.to_pylist():
+        group = entry["status"], entry["pattern"] if len(rows) < MOST_GROUPS else OTHER
         rows[group] += entry["identifier_count"]
         due[group] += entry["due_sum"]
         accompany[group] += entry["beside_sum"]
-        samples.setdefault(group, (_sample(entry["status_message"]) or "", _sample(entry["identifier_first"])))
+        samples.setdefault(group, (_sample(entry["status_message_first"]) or "", _sample(entry["identifier_first"])))
 
     return [MessageGroup(*key, n, *samples[key], due[key], accompany[key]) for key, n in rows.most_common()]
 
 
 def _counted(table: pa.Table, beside: pa.Array | None) -> pa.Table:
-    """What groups are made of, of the rows that have a message: `due` and `beside` are 1 where a row counts as such."""
+    """The rows that have a message, with its pattern; `due` and `beside` are 1 where a row counts as such."""
     beside = pa.repeat(False, table.num_rows) if beside is None else beside
     outcome = table.column("outcome").cast(pa.string())
     due = pc.fill_null(pc.and_(pc.equal(outcome, "error"), pc.invert(beside)), False)
     said = table.select(["status", "status_message", "identifier"])
     said = said.append_column("due", due.cast(pa.int64())).append_column("beside", beside.cast(pa.int64()))
-    return said.filter(pc.is_valid(table.column("status_message")))
+    told = table.column("status_message").is_valid()
+    said, payloads = said.filter(told), table.column("record_payload").filter(told)
+    patterns = messages.patterns(said.column("status_message").combine_chunks(), payloads.combine_chunks())
+    return said.append_column("pattern", patterns)
 
 
 def _sample(text: str | None) -> str | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -15,10 +17,10 @@ from runtime.tracking import messages
 CASES = [
     ("no contact 17 found", "no contact ‹n› found"),
     ("status -1.5% of 1,300", "status ‹n› of ‹n›"),
-    ('field "name" too long (max 12)', "field ‹text› too long (max ‹n›)"),
+    ('field "name" too long (max 12)', 'field "name" too long (max ‹n›)'),
     ("bad address 'ada@example.com'", "bad address ‹text›"),
     ("bad address ada@example.com", "bad address ‹address›"),
-    ("HTTP 500 from https://api.example.com/v1/x?id=3", "HTTP ‹n› from ‹address›"),
+    ("HTTP 500 from https://api.example.com/v1/x?id=3", "HTTP 500 from ‹address›"),
     ("10.0.0.1:80 refused", "‹address› refused"),
     ("id 0f8fad5b-d9cb-469f-a165-70867728950e is gone", "id ‹id› is gone"),
     ("object 5f2b8c1e9a is 0x1F", "object ‹id› is ‹id›"),
@@ -28,6 +30,35 @@ CASES = [
     ("two\n  lines", "two lines"),
     (" a\0b\1c ", "a b c"),
     ("", ""),
+    ('422: field "year" is required', '422: field "year" is required'),
+    ("status code 429, 17 waiting", "status code 429, ‹n› waiting"),
+    ("answered 503 after 3 tries", "answered 503 after ‹n› tries"),
+    ("ERR-1042: row 7 is locked", "ERR-1042: row ‹n› is locked"),
+    ("`address_2` must be 4 letters", '"address_2" must be ‹n› letters'),
+    ("name 'Ada Lovelace' is taken", "name ‹text› is taken"),
+    ('{"error":{"code":"INVALID_EMAIL","message":"x@y is no address"}}', "INVALID_EMAIL · ‹address› is no address"),
+    ('{"error":{"code":"DUPLICATE","message":"id 17 exists"}}', "DUPLICATE · id ‹n› exists"),
+    ('{"message":"failed","status":400,"id":"a1b2c3d4"}', "failed · 400"),
+    ('422: {"errors":{"email":["is invalid"],"age":["is 3"]}}', "422: email is invalid · age is ‹n›"),
+    (
+        '{"data":{"email":{"code":"validation_required","message":"Missing"}}}',
+        "email code validation_required · Missing",
+    ),
+    ('{"errors": ["Pr\u00e9nom manque", "x"]}', "Pr\u00e9nom manque"),
+    ('{"code": 1042, "detail": "row \\"A 1\\" of 3"}', "1042 · row ‹text› of ‹n›"),
+    ('{"id": 1, "email": "a@b.c"}', '{"id": ‹n›, "email": ‹text›}'),
+]
+#: Messages about a row, whose own values are in none of their patterns.
+ABOUT_ROWS = [
+    (
+        'manufacturer "ROBINSON" is unknown',
+        {"tailnum": "N1", "manufacturer": "ROBINSON"},
+        "manufacturer ‹text› is unknown",
+    ),
+    ("Contact Smith & Sons not found", {"name": "Smith & Sons", "alias": "Smith"}, "Contact ‹text› not found"),
+    ("N14558 was refused", {"tailnum": "N14558"}, "‹text› was refused"),
+    ("is a it", {"a": "a", "b": "it", "c": 3, "d": None}, "is a it"),
+    ('{"error": "no Zo\u00eb"}', {"name": "Zo\u00eb"}, "no ‹text›"),
 ]
 #: Of these, each has its own group, however alike they look to a pattern with wildcards.
 ALIKE = [
@@ -46,20 +77,37 @@ ALIKE = [
 ]
 
 
-def pattern_of(message: str) -> str:
-    return str(messages.patterns(pa.array([message], pa.string()))[0].as_py())
+def pattern_of(message: str, payload: str | None = None) -> str:
+    return str(messages.patterns(pa.array([message], pa.string()), pa.array([payload], pa.string()))[0].as_py())
 
 
 def found_by(pattern: str, said: list[str]) -> list[str]:
     """What the filter of a group finds among messages."""
     where, values = Filter(pattern=pattern).where()
-    found = pa.table({"status_message": pa.array(said, pa.string())})  # noqa: F841, DuckDB reads it by its name
+    told = {"status_message": pa.array(said, pa.string()), "record_payload": pa.nulls(len(said), pa.string())}
+    found = pa.table(told)  # noqa: F841, DuckDB reads it by its name
     return [row[0] for row in duckdb.execute(f"SELECT status_message FROM found WHERE {where}", values).fetchall()]
 
 
 @pytest.mark.parametrize(("message", "expected"), CASES)
 def test_what_differs_becomes_a_placeholder(message: str, expected: str) -> None:
     assert pattern_of(message) == expected
+
+
+@pytest.mark.parametrize(("message", "row", "expected"), ABOUT_ROWS)
+def test_the_values_of_the_row_itself_tell_no_causes_apart(message: str, row: dict[str, Any], expected: str) -> None:
+    assert pattern_of(message, json.dumps(row, ensure_ascii=False)) == expected
+
+
+def test_a_group_finds_the_records_whose_own_values_it_left_out() -> None:
+    said = [(m, json.dumps(row, ensure_ascii=False)) for m, row, _ in ABOUT_ROWS] + [("N14559 was refused", "{}")]
+    for message, payload in said:
+        pattern = pattern_of(message, payload)
+        where, values = Filter(pattern=pattern).where()
+        told = {"status_message": [m for m, _ in said], "record_payload": [p for _, p in said]}
+        found = pa.table(told)  # noqa: F841, DuckDB reads it by its name
+        rows = duckdb.execute(f"SELECT status_message FROM found WHERE {where}", values).fetchall()
+        assert [r[0] for r in rows] == [m for m, p in said if pattern_of(m, p) == pattern]
 
 
 def test_a_long_message_gives_a_short_pattern() -> None:
@@ -90,7 +138,8 @@ def test_of_two_long_messages_that_begin_alike_a_group_finds_both() -> None:
 
 
 def test_duckdb_and_arrow_agree_on_the_pattern_of_any_text() -> None:
-    letters = "ab1-_'\"`.@:/% ‹n›“”«»éK0x+\\\n\0\1\2\ue000,{}[]$^|()*?2026-01-15T\u2028ſ"
+    letters = [*"ab1-_'\"`.@:/% ‹n›“”«»éK0x+\\\n\0\1\2\3\4\5\ue000,{}[]$^|()*?2026-01-15T\u2028ſ"]
+    letters += ['"error":', '"code": "E12', '{"x":["', '\\"', "422", "status 503", '"a_2"', "ERR-77", "'name'"]
     drawn = random.Random(7)
     said = ["".join(drawn.choice(letters) for _ in range(drawn.randrange(60))) for _ in range(20_000)]
     condition = messages.has_pattern("said", "x" * messages.LONGEST_PATTERN)
@@ -101,7 +150,7 @@ def test_duckdb_and_arrow_agree_on_the_pattern_of_any_text() -> None:
 
 
 def test_the_quick_look_passes_every_message_of_the_group() -> None:
-    letters = "ab1-_'\". %\\\n\0‹n›"
+    letters = [*"ab1-_'\". %\\\n\0‹n›", '{"error":"', '"code": 42', '{"e":["x_y"]}', '\\"']
     drawn = random.Random(11)
     said = ["".join(drawn.choice(letters) for _ in range(drawn.randrange(30))) for _ in range(20_000)]
     like = [messages.like(pattern) for pattern in messages.patterns(pa.array(said, pa.string())).to_pylist()]

@@ -53,7 +53,7 @@ def put(store, rows, number, *, run=3, batch_type="records_updated", names=SCHEM
             else table.append_column(name, column)
         )
     store.put_new(path, tracking.to_parquet(table))
-    told = tracking._described(pa.Table.from_pylist(rows, SCHEMA), batch_type, number, "", 0)
+    told = tracking._described(pa.Table.from_pylist(rows, SCHEMA), batch_type, number, "", 0, None)
     return FileRef(
         store,
         path,

@@ -159,7 +159,7 @@ def put_records(
             group, made = MessageGroup.objects.get_or_create(
                 run=run,
                 status=row["status"],
-                pattern=patterns(pa.array([row["status_message"]]))[0].as_py(),
+                pattern=patterns(pa.array([row["status_message"]]), pa.array([row["record_payload"]]))[0].as_py(),
                 defaults={
                     "rows": 1,
                     "sample_message": row["status_message"],
