@@ -74,7 +74,7 @@ def test_a_named_folder_that_is_no_project_is_told(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_setting_of_the_wrong_form_is_one_line(shop: Path) -> None:
-    said = "ONDATRA_WEB_PORT is 'eighty': give a whole number from 1 on"
+    said = "ondatra.E022 ONDATRA_WEB_PORT is 'eighty': a whole number from 1 on is expected"
     assert _ondatra(shop, "runs", ONDATRA_WEB_PORT="eighty") == (2, "", said)
 
 

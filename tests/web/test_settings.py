@@ -60,7 +60,12 @@ DJANGOS = {
 READS_ITSELF = {
     "ondatra_web/wsgi.py",  # which module the settings are
     "runtime/custody/secrets.py",
-    "runtime/lake/spark.py",  # JAVA_HOME
+    "runtime/lake/java.py",  # JAVA_HOME
+    "runtime/lake/jars.py",  # what a process of Python's gets
+    "runtime/lake/spark.py",  # what the JVM gets
+    "runtime/push/sandbox.py",  # what the process of push functions gets
+    "ondatra_web/command_line.py",  # which project, which settings module
+    "ondatra_web/management/commands/up.py",  # what the processes that it starts get
     "runtime/sql/places.py",  # DATABASE_URL: which file no model may read
     "runtime/push/http/client.py",  # SSL_CERT_FILE and its like
 }
