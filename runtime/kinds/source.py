@@ -6,6 +6,7 @@ import hashlib
 import uuid
 from collections.abc import Mapping
 from functools import cached_property
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from runtime.kinds import keys
@@ -36,6 +37,9 @@ EXTRAS: Mapping[str, tuple[tuple[str, str], ...]] = {
     ),
 }
 
+#: A build waits so long for its kept frames to go.
+RELEASE_SECONDS = 1.0
+
 
 class Source:
     """The result as it was `given`. `integers` are decimals of the lake that DuckDB calls whole numbers; `chained` has
@@ -51,9 +55,12 @@ class Source:
         return bool(self._held)
 
     def release(self) -> None:
-        """Nothing that was computed on the way stays behind."""
-        for frame in self._held:
-            frame.unpersist()
+        """Nothing that was computed on the way stays behind. To let a frame go, Spark waits for any other build that is
+        computing one of its own just then; this build does not."""
+        if self._held:
+            releasing = Thread(target=lambda: [frame.unpersist() for frame in self._held], name="release", daemon=True)
+            releasing.start()
+            releasing.join(RELEASE_SECONDS)
 
     # what it is
 

@@ -128,6 +128,8 @@ class Asking:
         return self._was_cancelled
 
     def told(self, cancelled: bool) -> None:
+        """A call begins; what the one before asked for was another push function's, perhaps of another workspace."""
+        self._secrets.clear()
         self._looked, self._was_cancelled = time.monotonic(), cancelled
 
 
@@ -174,6 +176,7 @@ def _serve(connection: Connection) -> None:
         except (EOFError, OSError):
             return
         try:
+            ask.told(False)
             said = "done", SERVED[name](ask, *given)
         except OndatraError as error:
             said = "raised", error

@@ -25,6 +25,6 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
     attach(*sys.argv[1:3])
     sys.argv[1:3] = []
-    import manage
+    from ondatra_web.command_line import manage
 
-    manage.main()
+    manage()

@@ -8,7 +8,7 @@ def test_an_unreachable_destination_is_named_with_its_reason_and_gets_everything
     said = case.command("run", "--workspace", case.slug)
     assert (said.exit, case.sent()) == (1, [])
     reason = "POST http://127.0.0.1:9/push: connection error: Connection refused (lib/crm.star line "
-    assert [line.strip().split(reason)[0] for line in said.stdout.splitlines() if reason in line] == ["2 rejected: "]
+    assert [line.strip().split(reason)[0] for line in said.stdout.splitlines() if reason in line] == ["2 due again: "]
 
     push_lib(case)
     assert case.run().counts(SYNC) == counts(source=2, unchanged=2, carried=2, planned=2, succeeded=2)

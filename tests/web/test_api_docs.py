@@ -14,7 +14,7 @@ from ondatra_web.api import tokens
 from ondatra_web.models import Run
 from tests.web import filled
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 TEXT = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
 EXAMPLE = re.compile(r"```\n((?:GET|POST) [^\n]+\n.*?)```\n+(?:```json\n(.*?)```)", re.S)
 

@@ -16,7 +16,7 @@ from ondatra_web.models import RateLimitHit, Run
 from ondatra_web.runs import beginning, ending, rate_limits, relay
 from tests.web.filled import a_run, a_sync, workspace
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db(transaction=True, serialized_rollback=True)
 
 
 @contextmanager

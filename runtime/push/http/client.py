@@ -143,13 +143,6 @@ class _Handle:
         return _OK
 
     def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float) -> Answer:
-        answer = self._once(method, url, headers, body, timeout)
-        if answer.status == 408 and not self._curl.getinfo(pycurl.NUM_CONNECTS):
-            # said of the silence before, on a connection that was kept: of this request the server saw nothing
-            return self._once(method, url, headers, body, timeout)
-        return answer
-
-    def _once(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float) -> Answer:
         self._head.clear()
         self._began = 0.0
         try:
