@@ -1,6 +1,7 @@
 """Our own: delivered rows sent again by identifier, whole units, what is superseded; what waits, dropped."""
-import pytest
 import re
+
+import pytest
 
 from pushing import SYNC, contacts, counts, pushes, run_id, sent, source, statuses
 
