@@ -89,11 +89,11 @@ def test_a_working_run_keeps_upkeep_away(place: Workspace, monkeypatch: pytest.M
 def test_a_sync_whose_change_files_are_gone_is_held_and_sends_everything_once_confirmed(place: Workspace) -> None:
     rows(place, "a", "b", "c", at=1)
     run(place)
-    mark = Sync.objects.get().mark
+    mark, commit = Sync.objects.values_list("mark", "mark_commit").get()
     rows(place, "a", "B", "c", at=2)
     run(place)
-    Sync.objects.update(mark=mark)  # as a process that died after its commit leaves it
-    ModelState.objects.update(fingerprint="", table_version=mark)
+    Sync.objects.update(mark=mark, mark_commit=commit)  # as a process that died after its commit leaves it
+    ModelState.objects.update(fingerprint="", table_version=mark, table_commit=commit)
     for file in table_of(place).rglob("cdc-*.parquet"):
         file.unlink()
 
