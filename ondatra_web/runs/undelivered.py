@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from django.conf import settings
 
 from ondatra_web.models import Chunk, RecordFile, Sync
 from ondatra_web.runs import waiting
@@ -35,7 +36,8 @@ class Undelivered:
 def told(sync: str, records: int) -> str:
     """The sentence that stands at every run while there are some."""
     are = "record is" if records == 1 else "records are"
-    return f"{records:,} {are} refused and not at the destination: python manage.py records {sync} --undelivered"
+    listing = settings.ONDATRA.command(f"records {sync} --undelivered")
+    return f"{records:,} {are} refused and not at the destination: {listing}"
 
 
 def of_sync(sync: Sync) -> Iterator[Undelivered]:
