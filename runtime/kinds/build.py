@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from runtime.kinds import in_place
+from runtime.kinds.amounts import Amounts
 from runtime.kinds.built import BuildOptions, Built, Feed
 from runtime.kinds.counts import Counts
 from runtime.kinds.invalid import invalid_rows
@@ -59,8 +61,8 @@ class Build:
         self.small = size < effort.LITTLE
         self._usual = effort.change(self.spark, effort.settings(size))
 
-        self._may_be_quick = quick and not self.small  # for little, private parts give nothing
-        chained = self._may_be_quick and proof.hashes(self.spark)
+        self._may_be_quick = quick
+        chained = quick and not self.small and proof.hashes(self.spark)
         self.source = Source(self.model, asked.given, asked.integers, chained=chained)
         self.memory = Memory(self.spark, self.table, self.source, exists=exists)
         self.writer = Writer(
@@ -156,6 +158,15 @@ class Build:
         )
 
     # steps
+
+    def merge(self, rows: DataFrame, amounts: Amounts, update: Mapping[str, str] | None = None) -> None:
+        """Commits a change set with `__do`: D takes the row id's row away, U gives it new values (expressions over `s`,
+        the change set, and `t`, the table), and what has no row id is inserted."""
+        # a commit in place takes the table's columns as they are
+        if self.memory.is_of(self.version) and effort.are_few(amounts.all) and self.is_quick:
+            in_place.merge(self, rows, amounts, update or {})
+        else:
+            self.writer.merge(rows, amounts, update)
 
     def keep(self, frame: DataFrame) -> DataFrame:
         """Computed now, once; what follows is planned quickly, because the plan behind it is forgotten."""

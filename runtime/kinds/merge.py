@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from runtime.kinds import groups, max_deletes
+from runtime.kinds.amounts import Amounts
+from runtime.kinds.aside import aside
 from runtime.kinds.build import Build
 from runtime.kinds.built import Built
 from runtime.kinds.counts import Counts
 from runtime.kinds.groups import LINES, N, S, X, Y
 from runtime.kinds.sieve import commit, filters, find
-from runtime.kinds.sieve.aside import aside
 from runtime.kinds.sieve.found import Found
 from runtime.lake import effort
 from runtime.lake.table import H1, H2, KEY, ROWID, quoted
@@ -138,9 +139,8 @@ def _commit(build: Build, found: Found) -> Built:
 def _merge(build: Build, changes: DataFrame, counts: Counts, inserted: int) -> None:
     rows = build.chosen(changes.filter("__do <> 'D'"), counts.changed, KEY) if counts.changed else None
     gone = changes.filter("__do = 'D'") if counts.deleted else None
-    build.writer.merge(
+    build.merge(
         build.both(rows, gone),
-        counts.changed + counts.deleted,
+        Amounts(counts.changed - inserted, inserted, counts.deleted),
         {c: f"s.{quoted(c)}" for c in build.source.columns},
-        inserts=inserted > 0,
     )

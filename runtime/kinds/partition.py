@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runtime.kinds import groups
+from runtime.kinds.amounts import Amounts
 from runtime.kinds.build import Build
 from runtime.kinds.built import Built
 from runtime.kinds.counts import Counts
@@ -40,7 +41,7 @@ def make(build: Build) -> Built:
             .join(broadcast(changes.select(PARTITION), old_rows), PARTITION)
             .selectExpr(ROWID, "'D' AS __do")
         )
-        build.writer.merge(build.both(rows, old), counts.changed + old_rows, None)
+        build.merge(build.both(rows, old), Amounts(inserted=counts.changed, deleted=old_rows))
     else:
         build.writer.insert(rows, counts.changed)
     return build.built(counts, previous)

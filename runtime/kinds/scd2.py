@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runtime.kinds import groups, merge
+from runtime.kinds.amounts import Amounts
 from runtime.kinds.build import Build
 from runtime.kinds.built import Built
 from runtime.lake.table import KEY, ROWID
@@ -29,8 +30,11 @@ def make(build: Build) -> Built:
     rows = _opened(build.chosen(changes.select(KEY), counts.changed, KEY), snapshot)
     if row["do_u"]:
         old = changes.filter("__do = 'U'").select(ROWID, "__do")
-        build.writer.merge(
-            build.both(rows, old), 2 * counts.changed, {"valid_to_snapshot": f"{snapshot}", "is_current": "false"}
+        updated = int(row["do_u"])
+        build.merge(
+            build.both(rows, old),
+            Amounts(updated=updated, inserted=counts.changed),
+            {"valid_to_snapshot": f"{snapshot}L", "is_current": "false"},
         )
     else:
         build.writer.insert(rows, counts.changed)

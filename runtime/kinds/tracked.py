@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runtime.kinds import groups, max_deletes
+from runtime.kinds.amounts import Amounts
 from runtime.kinds.build import Build
 from runtime.kinds.built import Built
 from runtime.kinds.counts import Counts
@@ -36,7 +37,8 @@ def make(build: Build) -> Built:
     if old_rows:
         gone = changes.filter("__do <> 'I'").selectExpr(f"__old_key AS {KEY}")
         old = build.target(KEY, ROWID).join(broadcast(gone, old_rows), KEY).selectExpr(ROWID, "'D' AS __do")
-        build.writer.merge(build.both(rows if counts.changed else None, old), counts.changed + old_rows, None)
+        amounts = Amounts(inserted=counts.changed, deleted=old_rows)
+        build.merge(build.both(rows if counts.changed else None, old), amounts)
     else:
         build.writer.insert(rows, counts.changed)
     return build.built(counts, previous)

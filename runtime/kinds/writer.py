@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from runtime.kinds.amounts import Amounts
 from runtime.kinds.memory import Memory
 from runtime.kinds.source import Source
 from runtime.lake import effort
@@ -148,23 +149,21 @@ class Writer:
             laid.write.format("delta").mode(mode).save(self.table.path)
         self.look()
 
-    def merge(self, rows: DataFrame, number: int, update: Mapping[str, str] | None, *, inserts: bool = True) -> None:
-        """A small change set with `__do`: D deletes the row id's row, U updates it; without a row id it is inserted.
-
-        Without `inserts` the join with the table is an inner one, which moves no row of it.
-        """
+    def merge(self, rows: DataFrame, amounts: Amounts, update: Mapping[str, str] | None) -> None:
+        """What `Build.merge` takes. Without rows to insert the join with the table is an inner one, which moves no row
+        of it."""
         from delta.tables import DeltaTable
 
         with self.told():
             step = (
                 DeltaTable.forPath(self.spark, self.table.path)
                 .alias("t")
-                .merge(broadcast(rows, number).alias("s"), f"t.{ROWID} = s.{ROWID}")
+                .merge(broadcast(rows, amounts.all).alias("s"), f"t.{ROWID} = s.{ROWID}")
             )
             step = step.whenMatchedDelete("s.__do = 'D'")
             if update is not None:
                 step = step.whenMatchedUpdate("s.__do = 'U'", {quoted(c): value for c, value in update.items()})
-            if inserts:
+            if amounts.inserted:
                 step = step.whenNotMatchedInsert(values={quoted(c): f"s.{quoted(c)}" for c in self.source.columns})
             step.execute()
         self.look()

@@ -1,15 +1,19 @@
 """Whether the private parts of `internals` that make builds quicker work with the Spark and the Delta that are loaded.
 
-Seen once for each Spark application, on a table of three rows, when a build of a large table first wants to know.
-Whatever fails, then or later, is said once in the log, and all builds go the plain way from there on: slower, with the
+Seen on a table of three rows, when a build first wants to know, and remembered in the data folder for the very same
+Spark, Delta, Java and code: a process that makes one small build need not prove them again. Whatever fails, then or
+later, is said once in the log, and all builds of the Spark application go the plain way from there on: slower, with the
 same result.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import threading
 import uuid
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runtime import config
@@ -57,8 +61,31 @@ def works(spark: SparkSession, beside: LakeTable) -> bool:
     application = spark.sparkContext.applicationId
     with _guard:
         if application not in _works:
-            _works[application] = _is_proven(spark, beside)
+            _works[application] = _is_known(spark) or _is_proven(spark, beside)
         return _works[application]
+
+
+def known_in() -> Path:
+    """The file that says for what the proof was made."""
+    return config.from_env().data_dir / "spark" / "proven"
+
+
+def _is_known(spark: SparkSession) -> bool:
+    with suppress(OSError):
+        return known_in().read_text() == _proven_for(spark)
+    return False
+
+
+def _proven_for(spark: SparkSession) -> str:
+    jvm: Any = spark._jvm
+    code = hashlib.sha256(Path(internals.__file__).read_bytes() + Path(__file__).read_bytes())
+    return " ".join([*internals.versions(spark), jvm.System.getProperty("java.version"), code.hexdigest()])
+
+
+def _remember(spark: SparkSession) -> None:
+    with suppress(OSError):  # then the next process proves it again
+        known_in().parent.mkdir(parents=True, exist_ok=True)
+        known_in().write_text(_proven_for(spark))
 
 
 def hashes(spark: SparkSession) -> bool:
@@ -93,7 +120,7 @@ def is_to_blame(error: BaseException) -> bool:
 
 
 def _say(why: str) -> None:
-    log.warning("large tables are built the plain way, which is slower: the quick parts of Spark and Delta %s", why)
+    log.warning("tables are built the plain way, which is slower: the quick parts of Spark and Delta %s", why)
 
 
 def _is_proven(spark: SparkSession, beside: LakeTable) -> bool:
@@ -113,6 +140,7 @@ def _is_proven(spark: SparkSession, beside: LakeTable) -> bool:
         return False
     finally:
         _removed(spark, table)
+    _remember(spark)
     return True
 
 

@@ -55,7 +55,7 @@ def room(rows: int) -> Iterator[bool]:
 
 def begin(build: Build, rows: int) -> None:
     """The filter of a table that was just made; without one, the next build makes it."""
-    if not build.is_quick:
+    if build.small or not build.is_quick:
         return
     with room(rows) as there_is, _or_none(build):
         if there_is:

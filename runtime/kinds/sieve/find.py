@@ -12,16 +12,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from runtime.errors import BuildError
+from runtime.kinds import in_place
+from runtime.kinds.aside import aside
 from runtime.kinds.build import Build
 from runtime.kinds.counts import Counts
 from runtime.kinds.sieve import filters
-from runtime.kinds.sieve.aside import aside
 from runtime.kinds.sieve.found import Found
 from runtime.kinds.writer import broadcast
 from runtime.lake import effort, internals
 from runtime.lake.digest import Digest, row_digests
-from runtime.lake.internals import Opened
 from runtime.lake.table import H1, H2, KEY, ROWID, quoted
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ def _found(build: Build, *, again: bool = False) -> Found | None:
 
     before = build.memory.before
     rows, passed = internals.counted(build.spark, build.source.rows, F.expr(f"shiftright({H2}, 32)"))
-    with aside(build.spark, lambda: _opened(build)) as table:
+    with aside(build.spark, lambda: in_place.opened(build)) as table:
         new = build.keep(filters.unknown(build, rows, before.rows))
     source = passed()
     told = _told(build, new, F.count_distinct(KEY).alias("keys"))
@@ -87,16 +86,6 @@ def _found(build: Build, *, again: bool = False) -> Found | None:
     return Found(table(), counts, new, old, gone if deleted else None, replaced.rows, added.rows - replaced.rows)
 
 
-def _opened(build: Build) -> Opened:
-    """Raises BuildError where the newest version is not the one that the build compares with."""
-    found = internals.opened(build.spark, build.table.path)
-    if found.version != build.version:
-        raise BuildError(
-            f"{build.table.path} is at version {found.version}, not {build.version}: another process wrote it"
-        )
-    return found
-
-
 def _agrees(build: Build, now: Digest, source: tuple[int, int]) -> bool:
     """Whether the table, as it would be then, has the rows of the source: their number and sum, and the rest of the
     digest where a scan has told it."""
@@ -114,7 +103,7 @@ def _is_worth_it(build: Build) -> bool:
     rows = build.memory.before.rows
     few = note.changed * SHARE <= rows
     fits = same and few and not note.invalid and 0 < rows <= filters.MOST_ROWS
-    return fits and build.is_quick
+    return fits and not build.small and build.is_quick
 
 
 def _told(build: Build, rows: DataFrame, *more: SparkColumn) -> Row:

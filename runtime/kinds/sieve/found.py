@@ -24,8 +24,3 @@ class Found:
     gone: DataFrame | None
     updated: int
     inserted: int
-
-    @property
-    def removed(self) -> DataFrame:
-        """All rows that go from where they lie."""
-        return self.old if self.gone is None else self.old.unionByName(self.gone)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from runtime.kinds.sieve.aside import aside
+from runtime.kinds.aside import aside
 from runtime.lake.spark import name_jobs
 
 

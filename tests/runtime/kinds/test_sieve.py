@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from building import Built, count_as_large
 
-from runtime.kinds import merge, source
+from runtime.kinds import in_place, merge, source
 from runtime.kinds.build import Build
 from runtime.kinds.built import Feed
 from runtime.kinds.sieve import commit, filters
@@ -178,13 +178,13 @@ def test_what_is_staged_from_the_feed_at_hand_is_what_is_staged_from_its_files(t
 
 
 def test_another_writer_of_the_table_is_noticed(table: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = commit._rows
+    usual = in_place._rows
 
     def meanwhile(*given: Any) -> Any:
         table.spark.sql(f"DELETE FROM {table.table.sql} WHERE id = 39")
         return usual(*given)
 
-    monkeypatch.setattr(commit, "_rows", meanwhile)
+    monkeypatch.setattr(in_place, "_rows", meanwhile)
     with pytest.raises(Exception, match="(?i)concurrent"):
         table.build(*ROWS[:-1], (39, "N"))
     assert table.rows() == laid(*ROWS[:-1])

@@ -19,7 +19,7 @@ from runtime.lake import internals, proof
 
 ROWS = [(i, f"n{i}") for i in range(24)]
 FORCED = "ONDATRA_PLAIN_BUILD"
-SLOWER = "WARNING large tables are built the plain way, which is slower: the quick parts of Spark and Delta"
+SLOWER = "WARNING tables are built the plain way, which is slower: the quick parts of Spark and Delta"
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +31,7 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
 def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """What the log says of an engine that nothing is known of yet."""
     monkeypatch.setattr(proof, "_works", {})
+    proof.known_in().unlink(missing_ok=True)
     lines: list[str] = []
 
     class Lines(logging.Handler):
