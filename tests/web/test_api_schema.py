@@ -18,6 +18,7 @@ EXAMPLES = 5
 
 
 @pytest.mark.slow
+@pytest.mark.server
 @pytest.mark.django_db(transaction=True, serialized_rollback=True)
 def test_no_request_gets_an_answer_that_the_schema_does_not_name(
     live_server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
