@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import Thread
 from typing import Any, cast
 
 import numpy as np
@@ -29,6 +30,7 @@ class Chunk:
         self.states = claim.states[claim.selected]
         #: The dicts that were made so far.
         self.made: list[dict[str, Any] | None] = [None] * self.n
+        self._ahead: Thread | None = None
         self._places = None if bool(claim.selected.all()) else np.flatnonzero(claim.selected)
 
     def rows_of(self, units: Sequence[int]) -> Index:
@@ -55,8 +57,24 @@ class Chunk:
         places = index.tolist()
         for i in places:
             if made[i] is None:
-                made[i : i + ROWS_AT_ONCE] = values.to_rows(self.table.slice(i, ROWS_AT_ONCE), self.claim.columns)
+                self._make(i)
         return [row for i in places if (row := made[i]) is not None]
+
+    def _make(self, i: int) -> None:
+        """The dicts from this place on. Where calls are made one by one, the next ones are made while these are out."""
+        if self._ahead:
+            self._ahead.join()
+            self._ahead = None
+        if self.made[i] is None:
+            self._made_from(i)
+
+        behind = i + ROWS_AT_ONCE
+        if self.claim.slots <= 1 and behind < self.n:
+            self._ahead = Thread(target=self._made_from, args=(behind,), name="rows ahead", daemon=True)
+            self._ahead.start()
+
+    def _made_from(self, i: int) -> None:
+        self.made[i : i + ROWS_AT_ONCE] = values.to_rows(self.table.slice(i, ROWS_AT_ONCE), self.claim.columns)
 
     def change_ids(self, index: Index) -> list[str]:
         """The same for the same change however often it is sent."""
