@@ -8,6 +8,7 @@ actions     each write that a page, the API and a command share
 audit       who did what
 queue       what an action asks for becomes a message
 jobs        the workers' actors: an id in, one call
+readiness   what a worker's first message would wait for
 clock       what happens by itself: schedules, retention, upkeep
 runs        a run from its begin to its end, with the database as the runtime's ledger and outbox
 tracking    where a run's records lie and who may ask for them: stores, buckets, exports, fact tables

@@ -101,9 +101,14 @@ def _listening(port: int, seconds: float = 60) -> None:
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the install's data, its project and the logs of its processes are."""
+    return tmp_path_factory.mktemp("install")
+
+
+@pytest.fixture(scope="module")
+def served(home: Path) -> Iterator[str]:
     """The address of a whole install with one sync that has not run yet."""
-    home = tmp_path_factory.mktemp("install")
     project = home / "project"
     with ExitStack() as stack:
         destination = ThreadingHTTPServer(("127.0.0.1", 0), Destination)
@@ -215,6 +220,13 @@ def signed_in(install: Install, page: Page) -> Page:
 
 def _identifiers(page: Page) -> list[str]:
     return page.locator(".list tbody .lead code").all_inner_texts()
+
+
+def test_the_engine_is_ready_before_somebody_asks_for_a_run(served: str, home: Path) -> None:
+    until = time.monotonic() + PATIENCE
+    while "Spark is ready" not in (said := (home / "worker.log").read_text()):
+        assert time.monotonic() < until, said
+        time.sleep(0.2)
 
 
 def test_a_run_started_in_the_browser_ends_with_sums_that_close(signed_in: Page, install: Install) -> None:
