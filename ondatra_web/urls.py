@@ -1,8 +1,10 @@
 from django.contrib import admin
 from django.contrib.auth import views as auth_views
 from django.urls import include, path
+from django.views.generic import RedirectView
 
 from ondatra_web.views import downloads, exports, finding, home, models, records, retry, run, store, syncs
+from ondatra_web.views.settings import account
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -31,6 +33,9 @@ urlpatterns = [
     path("store/<int:organization_id>/save/", store.save, name="save_bucket"),
     path("store/<int:organization_id>/install/", store.use_install, name="use_install_store"),
     path("store/<int:organization_id>/buckets/<int:bucket_id>/", store.change, name="change_bucket"),
+    path("settings/", RedirectView.as_view(pattern_name="account"), name="settings"),
+    path("settings/account/", account.account, name="account"),
+    path("settings/account/password/", account.change_password, name="change_password"),
     path("login/", auth_views.LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("logout/", auth_views.LogoutView.as_view(), name="logout"),
     path("admin/", admin.site.urls),
