@@ -34,7 +34,8 @@ def start_run(
         run = Run.objects.create(
             sync=sync, trigger=trigger, started_by=audit.person(user), full=full, dry_run=dry_run, options=options
         )
-        audit.write(sync.workspace.organization_id, user, "start_run", f"run {run.pk}", told)
+        if trigger != "schedule":  # nobody's doing, and many
+            audit.write(sync.workspace.organization_id, user, "start_run", f"run {run.pk}", told, sync=sync)
         transaction.on_commit(lambda: queue.send("pipeline", run.pk))
     return run
 
@@ -60,7 +61,12 @@ def retry_run(run: Run, chosen: Filter, *, user: AbstractBaseUser | None = None,
             sync=run.sync, trigger=trigger, started_by=audit.person(user), options={"retry_of": run.pk, "chosen": told}
         )
         audit.write(
-            run.sync.workspace.organization_id, user, "retry_run", f"run {run.pk}", {"run": new.pk, "chosen": told}
+            run.sync.workspace.organization_id,
+            user,
+            "retry_run",
+            f"run {run.pk}",
+            {"run": new.pk, "chosen": told},
+            sync=run.sync,
         )
         transaction.on_commit(lambda: queue.send("pipeline", new.pk))
     return new
@@ -81,7 +87,7 @@ def cancel_run(run: Run, *, user: AbstractBaseUser | None = None) -> Run:
             raise ConfigError(
                 f"run {run.pk} is {run.status}: only a run that is queued, held or working can be cancelled"
             )
-        audit.write(run.sync.workspace.organization_id, user, "cancel_run", f"run {run.pk}", {})
+        audit.write(run.sync.workspace.organization_id, user, "cancel_run", f"run {run.pk}", {}, sync=run.sync)
     run.refresh_from_db()
     return run
 
@@ -102,7 +108,9 @@ def confirm_run(run: Run, *, user: AbstractBaseUser | None = None, trigger: str 
             sync=run.sync, trigger=trigger, started_by=audit.person(user), full=full, options=options
         )
         Run.objects.filter(pk=run.pk).update(confirmed_as=new)
-        audit.write(run.sync.workspace.organization_id, user, "confirm_run", f"run {run.pk}", {"run": new.pk})
+        audit.write(
+            run.sync.workspace.organization_id, user, "confirm_run", f"run {run.pk}", {"run": new.pk}, sync=run.sync
+        )
         if send:
             transaction.on_commit(lambda: queue.send("pipeline", new.pk))
     return new
@@ -111,12 +119,12 @@ def confirm_run(run: Run, *, user: AbstractBaseUser | None = None, trigger: str 
 def pause_sync(sync: Sync, *, user: AbstractBaseUser | None = None) -> None:
     """Schedules no longer start it; a person still can."""
     Sync.objects.filter(pk=sync.pk, paused_at=None).update(paused_at=timezone.now())
-    audit.write(sync.workspace.organization_id, user, "pause_sync", sync.name, {})
+    audit.write(sync.workspace.organization_id, user, "pause_sync", sync.name, {}, sync=sync)
 
 
 def resume_sync(sync: Sync, *, user: AbstractBaseUser | None = None) -> None:
     Sync.objects.filter(pk=sync.pk).update(paused_at=None, next_run_at=None)
-    audit.write(sync.workspace.organization_id, user, "resume_sync", sync.name, {})
+    audit.write(sync.workspace.organization_id, user, "resume_sync", sync.name, {}, sync=sync)
 
 
 def discard(sync: Sync, *, user: AbstractBaseUser | None = None) -> dict[str, int]:
@@ -129,5 +137,5 @@ def discard(sync: Sync, *, user: AbstractBaseUser | None = None) -> dict[str, in
             raise ConfigError(f"run {working.pk} of {sync.name} is working: wait for its end, or cancel it")
         dropped = waiting.counted(sync)
         waiting.forget(sync)
-        audit.write(sync.workspace.organization_id, user, "discard", sync.name, dropped)
+        audit.write(sync.workspace.organization_id, user, "discard", sync.name, dropped, sync=sync)
     return dropped

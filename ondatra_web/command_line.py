@@ -46,7 +46,7 @@ COMMANDS = {
     },
     "The install": {
         "workspace": "create a workspace, or point one at another project folder",
-        "first_user": "make the owner of a fresh install",
+        "first_user": "make the admin of a fresh install",
         "token": "make, list or revoke tokens of the HTTP API",
         "changepassword": "give a user a new password",
         "migrate": "bring the database of an earlier version up to date",

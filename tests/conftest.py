@@ -102,22 +102,22 @@ def _person(name: str, organization: Any, role: str) -> Any:
 
 @pytest.fixture
 def alice(organization: Any) -> Any:
-    """The owner."""
-    return _person("alice", organization, "owner")
+    """An admin."""
+    return _person("alice", organization, "admin")
 
 
 @pytest.fixture
 def bob(organization: Any) -> Any:
     """A teammate of alice."""
-    return _person("bob", organization, "member")
+    return _person("bob", organization, "operator")
 
 
 @pytest.fixture
 def charlie(db: None) -> Any:
-    """A stranger: owner of another organization."""
+    """A stranger: admin of another organization."""
     from ondatra_web.models import Organization
 
-    return _person("charlie", Organization.objects.create(name="Elsewhere"), "owner")
+    return _person("charlie", Organization.objects.create(name="Elsewhere"), "admin")
 
 
 @pytest.fixture(scope="session")

@@ -241,7 +241,7 @@ def test_a_second_start_on_the_same_data_is_refused(tmp_path: Path) -> None:
             processes.only_one(second, tmp_path)
 
 
-def test_the_first_user_is_an_owner_and_the_password_is_shown_once(db: None) -> None:
+def test_the_first_user_is_an_admin_and_the_password_is_shown_once(db: None) -> None:
     from django.contrib.auth import authenticate
 
     from ondatra_web.management.commands.first_user import make
@@ -250,7 +250,7 @@ def test_the_first_user_is_an_owner_and_the_password_is_shown_once(db: None) -> 
     name, password = make("admin")
     assert password and authenticate(username=name, password=password)
     assert list(Membership.objects.values_list("user__username", "organization__name", "role")) == [
-        ("admin", "Default", "owner")
+        ("admin", "Default", "admin")
     ]
     assert make("admin") == ("admin", None)
 

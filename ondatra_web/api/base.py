@@ -18,9 +18,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from ondatra_web import access, audit
+from ondatra_web import access
 from ondatra_web.api.tokens import BearerAuthentication, HasScope, TokenThrottle
-from ondatra_web.models import ApiToken, Export, Run, Sync
+from ondatra_web.models import ApiToken, Export, Role, Run, Sync
 
 PER_PAGE, MOST_PER_PAGE = 25, 100
 PAGES = [
@@ -97,13 +97,13 @@ class Api(APIView):
 
     # rows of the token's organization
 
-    def sync(self, sync_id: int, *, write: bool = False) -> Sync:
-        sync = access.sync_for(self.request.user, sync_id, write=write)
+    def sync(self, sync_id: int, right: Role = access.SEE) -> Sync:
+        sync = access.sync_for(self.request.user, sync_id, right)
         self._own(sync, f"there is no sync {sync_id} in {self.token.organization}")
         return sync
 
-    def run(self, run_id: int, *, write: bool = False) -> Run:
-        run = access.run_for(self.request.user, run_id, write=write)
+    def run(self, run_id: int, right: Role = access.SEE) -> Run:
+        run = access.run_for(self.request.user, run_id, right)
         self._own(run.sync, f"there is no run {run_id} in {self.token.organization}")
         return run
 
@@ -113,16 +113,11 @@ class Api(APIView):
         return export
 
     def syncs(self) -> QuerySet[Sync]:
-        return access.syncs_of(self.request.user).filter(workspace__organization=self.token.organization_id)
+        return access.syncs_of(self.request.user, self.token.organization)
 
     def _own(self, sync: Sync, otherwise: str) -> None:
         if sync.workspace.organization_id != self.token.organization_id:
             raise Http404(otherwise)
-
-    def noted(self, action: str, target: str, **detail: Any) -> None:
-        """Who read what, for the audit log."""
-        told = {"token": self.token.pk, **{k: v for k, v in detail.items() if v not in (None, "", ())}}
-        audit.write(self.token.organization_id, self.token.user, action, target, told)
 
 
 def answer(data: Any, *, status: int = 200, pagination: Mapping[str, Any] | None = None) -> Response:

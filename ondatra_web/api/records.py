@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.core import signing
+from django.core.exceptions import PermissionDenied
 from django.http import FileResponse, Http404
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
@@ -14,11 +15,14 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from ondatra_web import access
+from ondatra_web.access import PAYLOADS, SEE
 from ondatra_web.api.base import ERROR, PAGES, Api, PageForm, answer, answers, checked, enveloped, paged, pagination
 from ondatra_web.api.errors import Gone, TooEarly
 from ondatra_web.api.shapes import ExportShape, HistoryShape, RecordShape, record
-from ondatra_web.models import MessageGroup, RecordFile, Run
-from ondatra_web.tracking import exporting, stores
+from ondatra_web.models import ApiToken, MessageGroup, RecordFile, Run
+from ondatra_web.tokens import usable
+from ondatra_web.tracking import exporting, reads, stores
 from ondatra_web.tracking import records as web_records
 from runtime.records import exports
 from runtime.records.filter import STATUSES, Filter
@@ -68,9 +72,11 @@ def filter_of(run: Run, given: Mapping[str, Any]) -> Filter:
 
 
 def still_kept(run: Run) -> None:
-    """Raises Gone for a run whose records the retention has removed."""
-    if run.rows_expired_at is not None:
-        raise Gone(f"the records of run {run.pk} were removed at {run.rows_expired_at:%Y-%m-%d}; its counts remain")
+    """Raises Gone for a run whose records are past their retention."""
+    if web_records.visible(run) == "expired":
+        raise Gone(
+            f"the records of run {run.pk} were kept until {web_records.kept_until(run):%Y-%m-%d}; its counts remain"
+        )
 
 
 class Records(Api):
@@ -83,7 +89,7 @@ class Records(Api):
     )
     def get(self, request: Request, run_id: int) -> Response:
         """Records with their payloads; they appear while the run goes on."""
-        run = self.run(run_id)
+        run = self.run(run_id, PAYLOADS)
         still_kept(run)
         given = checked(RecordsForm, request.query_params)
         chosen, size = filter_of(run, given), given["per_page"]
@@ -93,7 +99,9 @@ class Records(Api):
 
         page = web_records.records_of(run, chosen, after=given.get("cursor"), offset=offset, limit=size)
         total = web_records.count_of(run, chosen)
-        self.noted("read_records", f"run {run.pk}", rows=len(page.rows), **_told(given))
+        reads.of_run(
+            self.token.user, "read_records", run, chosen, len(page.rows), page=given["page"], token=self.token.pk
+        )
         rows = [record(row, place) for row, place in zip(page.rows, page.places, strict=True)]
         return answer(rows, pagination={**pagination(total, given["page"], size), "next_cursor": page.next})
 
@@ -112,11 +120,20 @@ class Count(Api):
         ),
     )
     def get(self, request: Request, run_id: int) -> Response:
-        """How many records of a run the filter selects."""
-        run = self.run(run_id)
+        """How many records of a run the filter selects. To count by an identifier or by the text of a message takes the
+        scope records."""
+        given = checked(FilterForm, request.query_params)
+        run = self.run(run_id, PAYLOADS if self._asks_for_text(given) else SEE)
         still_kept(run)
-        count = web_records.count_of(run, filter_of(run, checked(FilterForm, request.query_params)))
+        count = web_records.count_of(run, filter_of(run, given))
         return answer([{"record_count": count}])
+
+    def _asks_for_text(self, given: Mapping[str, Any]) -> bool:
+        """Whether counts would tell what records say, letter by letter. Raises PermissionDenied."""
+        asks = bool({"primary_identifier", "message"} & set(given))
+        if asks and "records" not in self.token.scopes:
+            raise PermissionDenied("to count by primary_identifier or message a token needs the scope records")
+        return asks
 
 
 class Files(Api):
@@ -135,14 +152,19 @@ class Files(Api):
     )
     def get(self, request: Request, run_id: int) -> Response:
         """Links to the run's parquet files, which work for an hour without the token. 425 while the run works."""
-        run = self.run(run_id)
+        run = self.run(run_id, PAYLOADS)
         still_kept(run)
         if run.status in Run.ACTIVE:
             raise TooEarly(f"run {run.pk} is {run.status}: its files are complete when it has ended")
         ids = RecordFile.objects.filter(run=run).order_by("pk").values_list("pk", flat=True)
-        self.noted("export_records", f"run {run.pk}", files=len(ids))
+        reads.of_run(self.token.user, "link_record_files", run, Filter(), files=len(ids), token=self.token.pk)
         return answer(
-            {"urls": [request.build_absolute_uri(f"/api/v1/files/{signing.dumps(i, salt=SALT)}") for i in ids]}
+            {
+                "urls": [
+                    request.build_absolute_uri(f"/api/v1/files/{signing.dumps([i, self.token.pk], salt=SALT)}")
+                    for i in ids
+                ]
+            }
         )
 
 
@@ -160,7 +182,7 @@ class Exports(Api):
     )
     def post(self, request: Request, run_id: int) -> Response:
         """Writes what the filter selects into one file, as a job."""
-        run = self.run(run_id)
+        run = self.run(run_id, PAYLOADS)
         still_kept(run)
         given = checked(ExportForm, request.data)
         made = exporting.start(run, filter_of(run, given), given["format"], user=self.token.user)
@@ -190,7 +212,7 @@ class ExportFile(Api):
             raise TooEarly(f"export {export.pk} is {export.status}: wait until it is done")
         if export.status != export.Status.DONE or not exporting.place(export).exists():
             raise Gone(f"export {export.pk} has no file any more: start another")
-        self.noted("download_export", f"export {export.pk}", rows=export.rows)
+        reads.of_export(self.token.user, export, token=self.token.pk)
         place = exporting.place(export)
         return FileResponse(place.open("rb"), as_attachment=True, filename=exporting.name_of(export))
 
@@ -210,9 +232,9 @@ class History(Api):
     def get(self, request: Request, identifier: str) -> Response:
         """What happened to one identifier over all runs of a sync that are kept, newest first."""
         given = checked(HistoryForm, request.query_params)
-        sync = self.sync(given["sync_id"])
+        sync = self.sync(given["sync_id"], PAYLOADS)
         found = web_records.history_of(sync, identifier)
-        self.noted("read_history", sync.name, rows=len(found))
+        reads.of_sync(self.token.user, "read_history", sync, identifier, len(found), token=self.token.pk)
         rows, pages = paged(found, given)
         return answer(
             [
@@ -242,22 +264,28 @@ class File(Api):
     @extend_schema(
         operation_id="download_record_file",
         auth=[],
-        responses={(200, "application/vnd.apache.parquet"): OpenApiTypes.BINARY, 404: ERROR, 503: ERROR},
+        responses={(200, "application/vnd.apache.parquet"): OpenApiTypes.BINARY}
+        | dict.fromkeys((403, 404, 410, 503), ERROR),
     )
     def get(self, request: Request, signed: str) -> FileResponse:
         """One parquet file of a run."""
-        try:
-            kept = RecordFile.objects.select_related("run__bucket__organization").get(
-                pk=signing.loads(signed, salt=SALT, max_age=LINKS)
-            )
-        except (signing.BadSignature, RecordFile.DoesNotExist):
-            raise Http404("this link is wrong, is older than an hour, or its file was removed") from None
+        kept, token = self._kept(signed)
         store = stores.of_run(kept.run)
         place = store.local(store.path_of(kept.url))
         name = f"run{kept.run_id}.{kept.batch_type}.{kept.number}.parquet"
+        reads.of_run(token.user, "download_record_file", kept.run, Filter(), kept.rows, file=kept.pk, token=token.pk)
         return FileResponse(place.open("rb"), as_attachment=True, filename=name)
 
-
-def _told(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The filter for the audit log, without the identifier itself: its records may be masked."""
-    return {k: v for k, v in given.items() if k in ("status", "operation", "change_type", "group", "page")}
+    def _kept(self, signed: str) -> tuple[RecordFile, ApiToken]:
+        """The file, and the token that asked for the link: it works as long as the token may read the run. Raises
+        Http404, PermissionDenied, Gone."""
+        try:
+            file_id, token_id = signing.loads(signed, salt=SALT, max_age=LINKS)
+            kept = RecordFile.objects.select_related("run__bucket__organization").get(pk=file_id)
+            token = ApiToken.objects.select_related("user", "organization").get(pk=token_id)
+        except (signing.BadSignature, RecordFile.DoesNotExist, ApiToken.DoesNotExist):
+            raise Http404("this link is wrong, older than an hour, or what it stands for was removed") from None
+        if not usable(token) or "records" not in token.scopes:
+            raise Http404("the token that asked for this link works no more")
+        still_kept(access.run_for(token.user, kept.run_id, PAYLOADS))
+        return kept, token

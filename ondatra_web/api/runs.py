@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from ondatra_web import actions
+from ondatra_web import access, actions
+from ondatra_web.access import PAYLOADS, may
 from ondatra_web.api.base import PAGES, Api, PageForm, answer, answers, checked, enveloped, paged
 from ondatra_web.api.errors import Conflict
 from ondatra_web.api.records import FILTERS, FilterForm, filter_of
@@ -35,7 +37,7 @@ class Cancel(Api):
     )
     def post(self, request: Request, run_id: int) -> Response:
         """Asks a run to stop; what it had not sent stays due."""
-        return answer(RunShape(_done(actions.cancel_run, self.run(run_id, write=True), self.token.user)).data)
+        return answer(RunShape(_done(actions.cancel_run, self.run(run_id, access.OPERATE), self.token.user)).data)
 
 
 class Confirm(Api):
@@ -46,7 +48,7 @@ class Confirm(Api):
     )
     def post(self, request: Request, run_id: int) -> Response:
         """Lets a held run go on, as a new run."""
-        return answer(RunShape(_done(actions.confirm_run, self.run(run_id, write=True), self.token.user)).data)
+        return answer(RunShape(_done(actions.confirm_run, self.run(run_id, access.OPERATE), self.token.user)).data)
 
 
 def _done(action: Any, run: Run, user: Any) -> Run:
@@ -79,9 +81,15 @@ class Log(Api):
     )
     def get(self, request: Request, run_id: int) -> Response:
         """What the run said: warnings, and print() of its push function."""
-        found = RunLog.objects.filter(run=self.run(run_id)).order_by("pk")
+        found = self._lines(self.run(run_id)).order_by("pk")
         rows, pages = paged(found, checked(PageForm, request.query_params))
         return answer(LineShape(rows, many=True).data, pagination=pages)
+
+    def _lines(self, run: Run) -> QuerySet[RunLog]:
+        """Without prints where records may not be read: they may hold anything of the rows."""
+        lines = RunLog.objects.filter(run=run)
+        reads = "records" in self.token.scopes and may(self.request.user, PAYLOADS, run.sync.workspace)
+        return lines if reads else lines.exclude(level="print")
 
 
 class RetryForm(FilterForm):
@@ -99,7 +107,7 @@ class Retry(Api):
     )
     def post(self, request: Request, run_id: int) -> Response:
         """Sends the chosen records of a run again, as a new run; with `preview=true` it only says what would go."""
-        run = self.run(run_id, write=True)
+        run = self.run(run_id, access.OPERATE)
         given = checked(RetryForm, request.query_params)
         chosen = filter_of(run, given)
         planned = retries.plan(run, chosen)

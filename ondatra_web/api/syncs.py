@@ -88,7 +88,7 @@ class Trigger(Api):
     )
     def post(self, request: Request, sync_id: int) -> Response:
         """Starts a run. 409 names the run that works already."""
-        sync = self.sync(sync_id, write=True)
+        sync = self.sync(sync_id, access.OPERATE)
         given = checked(TriggerForm, request.data)
         key = request.headers.get("Idempotency-Key", "")
         if len(key) > LONGEST_KEY:
@@ -124,7 +124,7 @@ class Pause(Api):
     @extend_schema(operation_id="pause_sync", request=None, responses=answers(enveloped("PauseAnswer", SyncShape())))
     def post(self, request: Request, sync_id: int) -> Response:
         """Schedules no longer start the sync; a trigger still does."""
-        actions.pause_sync(self.sync(sync_id, write=True), user=self.token.user)
+        actions.pause_sync(self.sync(sync_id, access.OPERATE), user=self.token.user)
         return answer(SyncShape(with_last_run(self.syncs()).get(pk=sync_id)).data)
 
 
@@ -134,7 +134,7 @@ class Resume(Api):
     @extend_schema(operation_id="resume_sync", request=None, responses=answers(enveloped("ResumeAnswer", SyncShape())))
     def post(self, request: Request, sync_id: int) -> Response:
         """Schedules start the sync again."""
-        actions.resume_sync(self.sync(sync_id, write=True), user=self.token.user)
+        actions.resume_sync(self.sync(sync_id, access.OPERATE), user=self.token.user)
         return answer(SyncShape(with_last_run(self.syncs()).get(pk=sync_id)).data)
 
 
@@ -171,8 +171,6 @@ class Models(Api):
     def get(self, request: Request) -> Response:
         """SQL models with the models that they read: the lineage."""
         given = checked(PageForm, request.query_params)
-        found = access.model_states_of(request.user).filter(
-            workspace__organization=self.token.organization_id, gone_at=None
-        )
+        found = access.model_states_of(request.user, self.token.organization).filter(gone_at=None)
         rows, pages = paged(found.select_related("workspace").order_by("name", "pk"), given)
         return answer(ModelShape(rows, many=True).data, pagination=pages)

@@ -1,12 +1,11 @@
-"""Bearer tokens: made once, shown once, kept as a hash, of one organization and of one person's rights in it."""
+"""Requests that show a bearer token: who asks, whether the token's scope allows it, how often."""
 
 from __future__ import annotations
 
-import hashlib
-import secrets
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils import timezone
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
@@ -17,43 +16,11 @@ from rest_framework.request import Request
 from rest_framework.throttling import SimpleRateThrottle
 from rest_framework.views import APIView
 
-from ondatra_web import audit
-from ondatra_web.models import ApiToken, Membership, Organization
-from runtime.errors import ConfigError
+from ondatra_web.models import ApiToken
+from ondatra_web.tokens import SCOPES, digest
 
-#: What a token may do; each includes none of the others.
-SCOPES = {
-    "read": "syncs, runs, counts, models; no payload and no identifier",
-    "records": "records with their payloads, histories, exports",
-    "operate": "start, cancel, confirm, retry, pause, resume",
-    "admin": "what an owner of the organization may do",
-}
-PREFIX = "ondatra_"
 #: How often a token's last use is written down.
 USED_EVERY = timedelta(minutes=1)
-
-
-def make(
-    organization: Organization, user: User, name: str, scopes: list[str], *, expires_at: datetime | None = None
-) -> tuple[ApiToken, str]:
-    """The token's row and its text, which is kept nowhere. Raises ConfigError."""
-    if unknown := [s for s in scopes if s not in SCOPES]:
-        raise ConfigError(f"there is no scope {unknown[0]!r}; there are: {', '.join(SCOPES)}")
-    if not scopes:
-        raise ConfigError(f"a token needs at least one scope; there are: {', '.join(SCOPES)}")
-    if not Membership.objects.filter(user=user, organization=organization).exists():
-        raise ConfigError(f"{user} does not belong to {organization}: a token has its person's rights")
-
-    text = PREFIX + secrets.token_urlsafe(32)
-    row = ApiToken.objects.create(
-        organization=organization, user=user, name=name, scopes=scopes, expires_at=expires_at, digest=digest(text)
-    )
-    audit.write(organization.pk, user, "make_token", name, {"token": row.pk, "scopes": scopes})
-    return row, text
-
-
-def digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 class BearerAuthentication(BaseAuthentication):
@@ -73,7 +40,10 @@ class BearerAuthentication(BaseAuthentication):
         )
         now = timezone.now()
         if token is None or not token.user.is_active:
-            raise AuthenticationFailed("this token is unknown or was revoked; make one with `manage.py token`")
+            raise AuthenticationFailed(
+                f"this token is unknown or was revoked; `{settings.ONDATRA.command('token NAME')}` makes one, and so "
+                f"does the page API tokens of the settings"
+            )
         if token.expires_at is not None and token.expires_at <= now:
             raise AuthenticationFailed(f"this token expired at {token.expires_at:%Y-%m-%d %H:%M} UTC; make another")
         if token.last_used_at is None or now - token.last_used_at > USED_EVERY:
@@ -89,7 +59,11 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
     name = "bearer"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        return {"type": "http", "scheme": "bearer", "description": "A token of `manage.py token`."}
+        return {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "A token of the page API tokens, or of the command token.",
+        }
 
 
 class HasScope(BasePermission):

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from ondatra_web.models.buckets import Bucket
-from ondatra_web.models.organizations import ApiToken, AuditLog, Membership, Organization, new_external_id
+from ondatra_web.models.organizations import (
+    ApiToken,
+    AuditLog,
+    Invitation,
+    Membership,
+    Organization,
+    Role,
+    WorkspaceRole,
+    new_external_id,
+)
 from ondatra_web.models.outbox import UNDELIVERED, Answer, Chunk, Delivery, Job
 from ondatra_web.models.processes import RateLimitHit, Worker
 from ondatra_web.models.records import ApiCallFile, Export, MessageGroup, RecordFile, SyncLog
@@ -24,6 +33,7 @@ __all__ = [
     "Destination",
     "DestinationObject",
     "Export",
+    "Invitation",
     "Job",
     "Membership",
     "MessageGroup",
@@ -31,11 +41,13 @@ __all__ = [
     "Organization",
     "RateLimitHit",
     "RecordFile",
+    "Role",
     "Run",
     "RunLog",
     "Sync",
     "SyncLog",
     "Worker",
     "Workspace",
+    "WorkspaceRole",
     "new_external_id",
 ]

@@ -26,23 +26,64 @@ class Organization(models.Model):
         return self.name
 
 
-class Membership(models.Model):
-    """Who sees an organization, and what they may do there."""
+class Role(models.TextChoices):
+    """What somebody may do, from little to everything: each role may what those before it may."""
 
-    class Role(models.TextChoices):
-        OWNER = "owner"
-        MEMBER = "member"
-        VIEWER = "viewer"
+    NONE = "none", "No access"
+    METADATA_VIEWER = "metadata_viewer", "Metadata viewer"  # counts, states and reasons, without payloads
+    VIEWER = "viewer", "Viewer"
+    OPERATOR = "operator", "Operator"
+    ADMIN = "admin", "Admin"
+
+    @property
+    def and_up(self) -> list[str]:
+        """This role and those that may more."""
+        every = list(Role.values)
+        return every[every.index(self.value) :]
+
+
+class Membership(models.Model):
+    """Who belongs to an organization, and what they may do in those of its workspaces that say nothing else."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE)
     organization = models.ForeignKey(Organization, models.CASCADE)
-    role = models.CharField(max_length=10, choices=Role.choices, default=Role.MEMBER)
+    role = models.CharField(max_length=20, choices=Role.choices, default=Role.VIEWER)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["user", "organization"], name="one_membership")]
 
     def __str__(self) -> str:
         return f"{self.user} in {self.organization}"
+
+
+class WorkspaceRole(models.Model):
+    """What a member may do in one workspace, in place of the role in the organization."""
+
+    membership = models.ForeignKey(Membership, models.CASCADE, related_name="workspace_roles")
+    workspace = models.ForeignKey("Workspace", models.CASCADE)
+    role = models.CharField(max_length=20, choices=Role.choices)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["membership", "workspace"], name="one_role_a_workspace")]
+
+    def __str__(self) -> str:
+        return f"{self.role} of {self.workspace}"
+
+
+class Invitation(models.Model):
+    """A link that makes whoever has it a member, once; only its SHA-256 is kept."""
+
+    organization = models.ForeignKey(Organization, models.CASCADE)
+    workspace = models.ForeignKey("Workspace", models.CASCADE, null=True, blank=True)  # the role is for it alone
+    role = models.CharField(max_length=20, choices=Role.choices)
+    email = models.EmailField(blank=True)
+    digest = models.CharField(max_length=64, unique=True)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now)
+    expires_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.role} in {self.organization}"
 
 
 class ApiToken(models.Model):
@@ -52,7 +93,7 @@ class ApiToken(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE)
     name = models.CharField(max_length=100)
     digest = models.CharField(max_length=64, unique=True)
-    scopes = models.JSONField(default=list)  # of ondatra_web.api.tokens.SCOPES
+    scopes = models.JSONField(default=list)  # of ondatra_web.tokens.SCOPES
     expires_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
     last_used_at = models.DateTimeField(null=True, blank=True)
@@ -62,14 +103,23 @@ class ApiToken(models.Model):
 
 
 class AuditLog(models.Model):
-    """What people did."""
+    """What people did, newest last; lines are only added."""
 
     organization = models.ForeignKey(Organization, models.CASCADE)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True)
+    who = models.CharField(max_length=200, blank=True)  # the name at that time; of a command the system user's
+    sync = models.ForeignKey("Sync", models.SET_NULL, null=True, blank=True, related_name="+")
     action = models.CharField(max_length=50)
     target = models.CharField(max_length=200)
     detail = models.JSONField(default=dict)
     at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["organization", "-id"], name="audit_of_an_organization"),
+            models.Index(fields=["organization", "at"], name="audit_by_time"),
+            models.Index(fields=["organization", "who", "-id"], name="audit_by_person"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.action} {self.target}"

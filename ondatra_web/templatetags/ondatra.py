@@ -6,14 +6,17 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django import template
+from django.conf import settings
+from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from ondatra_web.access import Person
+from ondatra_web.access import chosen_organization
 from ondatra_web.models import Run, Sync
+from ondatra_web.tracking.records import visible
 from ondatra_web.views.needs import needing
-from ondatra_web.views.shown import cut, duration, progress, records_visible, run_took
+from ondatra_web.views.shown import cut, duration, progress, run_took
 
 register = template.Library()
 TONES = {
@@ -122,12 +125,12 @@ def run_length(run: Run) -> str:
 
 @register.filter
 def has_records(run: Run) -> str:
-    return records_visible(run)
+    return visible(run)
 
 
 @register.filter
-def needs_count(user: Person) -> int:
-    return needing(user).count() if user.is_authenticated else 0
+def needs_count(request: HttpRequest) -> int:
+    return needing(request.user, chosen_organization(request)).count() if request.user.is_authenticated else 0
 
 
 @register.filter(name="cut")
@@ -140,6 +143,12 @@ def whole_or_cut(text: str | None) -> str:
 def destination(sync: Sync) -> str:
     """`HubSpot / Contact`; empty before the first run."""
     return " / ".join(filter(None, (sync.destination_type, sync.destination_object)))
+
+
+@register.simple_tag
+def command(*words: object) -> str:
+    """How a person calls a command of the product here: `{% command "records" sync.name %}`."""
+    return str(settings.ONDATRA.command(" ".join(map(str, words))))
 
 
 @register.filter

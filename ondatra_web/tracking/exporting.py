@@ -55,17 +55,21 @@ def start(run: Run, filter: Filter, format: str, *, user: AbstractBaseUser | Non
             user,
             "export_records",
             f"run {run.pk}",
-            {"export": made.pk, "format": format},
+            {"export": made.pk, "format": format, **told},
+            sync=run.sync,
         )
         transaction.on_commit(lambda: queue.send("export", made.pk))
     return made
 
 
-def cancel(export: Export) -> None:
+def cancel(export: Export, *, user: AbstractBaseUser | None = None) -> None:
     """Its worker stops at the next look."""
     Export.objects.filter(pk=export.pk, status__in=Export.OPEN).update(
         status=Export.Status.CANCELLED, ended_at=timezone.now(), owner=None
     )
+    sync = export.run.sync
+    told = {"export": export.pk}
+    audit.write(sync.workspace.organization_id, user, "cancel_export", f"run {export.run_id}", told, sync=sync)
 
 
 def place(export: Export) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Collate
+from django.utils import timezone
 
 from ondatra_web.models import ApiCallFile, Bucket, MessageGroup, RecordFile, Run, Sync
 from ondatra_web.tracking import stores
@@ -39,6 +41,17 @@ def files_of(run: Run) -> list[FileRef]:
         if (last := earlier.order_by("-run_id").first()) is not None:
             files += _refs(earlier.filter(run_id=last.run_id), stores.of_run(last.run))
     return files
+
+
+def visible(run: Run) -> str:
+    """`shown`, `expired`, or empty where a run has no records: the one answer for pages, API, downloads and exports."""
+    if not (run.planned or run.invalid):
+        return ""
+    return "expired" if run.rows_expired_at or kept_until(run) < timezone.now() else "shown"
+
+
+def kept_until(run: Run) -> datetime:
+    return run.created_at + timedelta(days=run.sync.retention_days)
 
 
 def _refs(rows: QuerySet[RecordFile], store: Store) -> list[FileRef]:

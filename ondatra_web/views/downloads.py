@@ -10,12 +10,13 @@ from django.contrib.auth.decorators import login_required
 from django.http import FileResponse, HttpResponse
 from django.views.decorators.http import require_safe
 
-from ondatra_web.access import run_for
+from ondatra_web.access import PAYLOADS, run_for
 from ondatra_web.forms import FORMATS, DownloadForm
 from ondatra_web.models import Run
-from ondatra_web.tracking.records import files_of
+from ondatra_web.tracking import reads
+from ondatra_web.tracking.records import files_of, visible
 from ondatra_web.views.filters import filter_of, found_by
-from ondatra_web.views.shown import SignedIn, records_visible
+from ondatra_web.views.shown import SignedIn
 from runtime.errors import OndatraError
 from runtime.records import exports
 from runtime.records import query as record_files
@@ -35,16 +36,16 @@ TYPES = {
 @login_required
 def download(request: SignedIn, run_id: int) -> HttpResponse | FileResponse:
     """Written beside and then sent, so that a store that fails half way sends nothing cut off."""
-    run = run_for(request.user, run_id)
+    run = run_for(request.user, run_id, PAYLOADS)
     form = DownloadForm(request.GET)
     if not form.is_valid() and "format" in form.errors:
         return refused(400, f"format is one of {', '.join(name for name, _ in FORMATS)}")
-    if records_visible(run) != "shown":
+    if visible(run) != "shown":
         return gone(run)
 
     file: BinaryIO = tempfile.TemporaryFile()  # type: ignore[assignment]  # noqa: SIM115 -- the response closes it
     try:
-        wrong = _write(run, form.chosen, file)
+        wrong = _write(request, run, form.chosen, file)
     except OndatraError as error:
         wrong = refused(503, str(error))
     if wrong is not None:
@@ -65,7 +66,7 @@ def gone(run: Run) -> HttpResponse:
     return refused(410, f"the records of run {run.pk} have expired or never were")
 
 
-def _write(run: Run, chosen: Mapping[str, Any], file: BinaryIO) -> HttpResponse | None:
+def _write(request: SignedIn, run: Run, chosen: Mapping[str, Any], file: BinaryIO) -> HttpResponse | None:
     """Fills the file; an answer instead where there are too many rows. Raises OndatraError."""
     files = files_of(run)
     filter = found_by(run, files, filter_of(run, chosen))
@@ -76,7 +77,8 @@ def _write(run: Run, chosen: Mapping[str, Any], file: BinaryIO) -> HttpResponse 
             f"for the first {SAMPLE:,}",
         )
 
-    exports.export(files, filter, chosen["format"], file, most=SAMPLE if chosen["sample"] else None)
+    rows = exports.export(files, filter, chosen["format"], file, most=SAMPLE if chosen["sample"] else None)
+    reads.of_run(request.user, "download_records", run, filter, rows, format=chosen["format"])
     return None
 
 

@@ -8,13 +8,14 @@ from django.http import FileResponse, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from ondatra_web.access import export_for, run_for
+from ondatra_web.access import OPERATE, PAYLOADS, export_for, run_for
 from ondatra_web.forms import FORMATS, DownloadForm
 from ondatra_web.models import Export
-from ondatra_web.tracking import exporting
+from ondatra_web.tracking import exporting, reads
+from ondatra_web.tracking.records import visible
 from ondatra_web.views.downloads import TYPES, gone, refused
 from ondatra_web.views.filters import chosen_filter
-from ondatra_web.views.shown import SignedIn, records_visible
+from ondatra_web.views.shown import SignedIn
 from runtime.errors import OndatraError
 
 TONES = {Export.Status.DONE: "ok", Export.Status.FAILED: "bad", Export.Status.WORKING: "live"}
@@ -24,10 +25,10 @@ TONES = {Export.Status.DONE: "ok", Export.Status.FAILED: "bad", Export.Status.WO
 @login_required
 def start(request: SignedIn, run_id: int) -> HttpResponse:
     """The filter is the window's address; the format comes with the button."""
-    run = run_for(request.user, run_id)
+    run = run_for(request.user, run_id, PAYLOADS)
     form = DownloadForm({**request.GET.dict(), "format": request.POST.get("format", "")})
     try:
-        if records_visible(run) != "shown":
+        if visible(run) != "shown":
             return gone(run)
         made = exporting.start(run, chosen_filter(run, form.chosen), str(form.chosen["format"]), user=request.user)
     except OndatraError as error:
@@ -67,10 +68,11 @@ def _context(found: Export) -> dict[str, object]:
 def file(request: SignedIn, export_id: int) -> HttpResponse | FileResponse:
     found = export_for(request.user, export_id)
     place = exporting.place(found)
-    if records_visible(found.run) != "shown" or found.status == Export.Status.REMOVED:
+    if visible(found.run) != "shown" or found.status == Export.Status.REMOVED:
         return refused(410, f"the file of export {found.pk} is not kept any more")
     if found.status != Export.Status.DONE or not place.exists():
         return refused(404, f"export {found.pk} has no file: it is {found.status}")
+    reads.of_export(request.user, found)
     return FileResponse(
         place.open("rb"), as_attachment=True, filename=exporting.name_of(found), content_type=TYPES[found.format]
     )
@@ -79,5 +81,5 @@ def file(request: SignedIn, export_id: int) -> HttpResponse | FileResponse:
 @require_POST
 @login_required
 def cancel(request: SignedIn, export_id: int) -> HttpResponse:
-    exporting.cancel(export_for(request.user, export_id, write=True))
+    exporting.cancel(export_for(request.user, export_id, OPERATE), user=request.user)
     return redirect("export", export_id)

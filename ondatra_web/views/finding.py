@@ -1,4 +1,4 @@
-"""Find: one identifier, or the beginning of one, looked for in every sync that a person may see.
+"""Find: one identifier, or the beginning of one, looked for in every sync whose records a person may read.
 
 Syncs are searched one after the other, those that ran last first, each by the index of its history. A request searches
 as many as fit into its time; the page says how many that were, and its link goes on behind them.
@@ -12,14 +12,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
 from django.db.models import Max, OuterRef, QuerySet, Subquery
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from ondatra_web.access import Person, runs_of, syncs_of
+from ondatra_web.access import PAYLOADS, Person, chosen_organization, runs_of, syncs_of
 from ondatra_web.forms import FindForm
-from ondatra_web.models import Run, Sync
+from ondatra_web.models import Organization, Run, Sync
+from ondatra_web.tracking import reads
 from ondatra_web.tracking.records import history_of
 from ondatra_web.views.filters import address_of
 from ondatra_web.views.shown import SignedIn, record_status
@@ -60,8 +62,9 @@ def find(request: SignedIn) -> HttpResponse:
     if not q:
         return render(request, "records/find.html", context)
 
-    upto = chosen["upto"] or runs_of(request.user).aggregate(newest=Max("pk"))["newest"] or 0
-    search = _search(request.user, q, begins=begins, upto=upto, after=chosen["after"] or upto + 1)
+    here = chosen_organization(request)
+    upto = chosen["upto"] or runs_of(request.user, here).aggregate(newest=Max("pk"))["newest"] or 0
+    search = _search(request.user, here, q, begins=begins, upto=upto, after=chosen["after"] or upto + 1)
     found = (chosen["found"] or 0) + len(search.rows)
     kept = {"q": q, "how": chosen["how"]}
     context |= {
@@ -73,15 +76,18 @@ def find(request: SignedIn) -> HttpResponse:
     return render(request, "records/find.html", context)
 
 
-def _search(user: Person, q: str, *, begins: bool, upto: int, after: int) -> Search:
-    syncs = _syncs(user, upto)
+def _search(user: User, here: Organization | None, q: str, *, begins: bool, upto: int, after: int) -> Search:
+    syncs = _syncs(user, here, upto)
     total = syncs.count()
     search = Search(total, total - syncs.filter(newest__lt=after).count())
     until = time.monotonic() + SECONDS
 
     for sync in syncs.filter(newest__lt=after).iterator(chunk_size=100):
         try:
-            search.rows += _newest_things(sync, q, begins, search)
+            things = list(_newest_things(sync, q, begins, search))
+            if things:  # a search that finds nothing reads nothing
+                reads.of_sync(user, "find_records", sync, q, len(things), **({"begins": True} if begins else {}))
+            search.rows += things
         except OndatraError as error:
             search.problems.append(f"{sync.name}: {error}")
         search.searched += 1
@@ -93,10 +99,10 @@ def _search(user: Person, q: str, *, begins: bool, upto: int, after: int) -> Sea
     return search
 
 
-def _syncs(user: Person, upto: int) -> QuerySet[Any]:
+def _syncs(user: Person, here: Organization | None, upto: int) -> QuerySet[Any]:
     """Those that have run, the last first; `newest` is that run, as things stood when the search began."""
     kept = Run.objects.filter(sync=OuterRef("pk"), rows_expired_at=None, pk__lte=upto).order_by("-pk").values("pk")[:1]
-    found = syncs_of(user).annotate(newest=Subquery(kept)).filter(newest__isnull=False)
+    found = syncs_of(user, here, PAYLOADS).annotate(newest=Subquery(kept)).filter(newest__isnull=False)
     return found.select_related("workspace").order_by("-newest")
 
 

@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from ondatra_web.access import syncs_of
+from ondatra_web.access import chosen_organization, syncs_of
 from ondatra_web.runs import waiting
 from ondatra_web.views.needs import needing, needs_of
 from ondatra_web.views.shown import SignedIn
@@ -19,9 +19,10 @@ MOST = 20
 @require_safe
 @login_required
 def home(request: SignedIn) -> HttpResponse:
-    runs = needing(request.user)
+    here = chosen_organization(request)
+    runs = needing(request.user, here)
     total = runs.count()
     needs = needs_of(list(runs[:MOST]))
-    refused = sum(waiting.refused(syncs_of(request.user).filter(archived_at=None)).values())
+    refused = sum(waiting.refused(syncs_of(request.user, here).filter(archived_at=None)).values())
     told = {"needs": needs, "needs_total": total, "refused": refused}
     return render(request, "home/home.html", {**told, **list_context(request, size=SIZE)})

@@ -7,12 +7,12 @@ from collections import Counter
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
-from django.db.models import Q
-from django.http import HttpResponse
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from ondatra_web.access import Person, model_state_for, model_states_of, syncs_of
+from ondatra_web.access import Person, chosen_organization, model_state_for, model_states_of, syncs_of
 from ondatra_web.forms import SyncFilterForm
 from ondatra_web.models import ModelState, Sync, Workspace
 from ondatra_web.views import graph
@@ -30,7 +30,7 @@ STATES = ("failed", "skipped", "built", "unchanged")
 def index(request: SignedIn) -> HttpResponse:
     form = SyncFilterForm(request.GET)
     q = form.chosen["q"]
-    rows = _states(request.user).select_related("workspace").order_by("workspace__slug", "name")
+    rows = _states(request).select_related("workspace").order_by("workspace__slug", "name")
     if q:
         rows = rows.filter(Q(name__icontains=q))
     page = page_of(rows, form.number, SIZE)
@@ -45,12 +45,12 @@ def index(request: SignedIn) -> HttpResponse:
 def lineage(request: SignedIn) -> HttpResponse:
     """The models of one workspace as a graph; `q` narrows it to the models that match, with what they need and what
     needs them."""
-    workspaces = list(Workspace.objects.filter(pk__in=_states(request.user).values("workspace")).order_by("slug"))
+    workspaces = list(Workspace.objects.filter(pk__in=_states(request).values("workspace")).order_by("slug"))
     named = (w for w in workspaces if w.slug == request.GET.get("workspace"))
     chosen = next(named, workspaces[0] if workspaces else None)
     q = SyncFilterForm(request.GET).chosen["q"]
 
-    states = {s.name: s for s in _states(request.user).filter(workspace=chosen)} if chosen else {}
+    states = {s.name: s for s in _states(request).filter(workspace=chosen)} if chosen else {}
     inputs = _narrowed({name: state.inputs for name, state in states.items()}, q)
     counts = Counter(states[name].last_action or "never run" for name in inputs)
 
@@ -77,7 +77,7 @@ def _narrowed(inputs: dict[str, list[str]], q: str) -> dict[str, list[str]]:
 @login_required
 def model(request: SignedIn, state_id: int) -> HttpResponse:
     state = model_state_for(request.user, state_id)
-    others = {s.name: s for s in _states(request.user).filter(workspace=state.workspace)}
+    others = {s.name: s for s in _in(model_states_of(request.user)).filter(workspace=state.workspace)}
     inputs = {name: other.inputs for name, other in others.items()}
     readers = (name for name, found in inputs.items() if state.name in found)
     near = {state.name, *state.inputs, *readers} & set(others)
@@ -94,8 +94,13 @@ def model(request: SignedIn, state_id: int) -> HttpResponse:
     return render(request, "models/model.html", context)
 
 
-def _states(user: Person) -> Any:
-    return model_states_of(user).filter(gone_at=None).defer("sql_as_run", "sql_as_written", "columns")
+def _states(request: HttpRequest) -> Any:
+    """Those of the organization that the person looks at."""
+    return _in(model_states_of(request.user, chosen_organization(request)))
+
+
+def _in(states: QuerySet[ModelState]) -> QuerySet[ModelState]:
+    return states.filter(gone_at=None).defer("sql_as_run", "sql_as_written", "columns")
 
 
 def _syncs(user: Person, names: list[str]) -> dict[tuple[int, str], Sync]:

@@ -9,7 +9,7 @@ from datetime import datetime
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
 from ondatra_web.access import Person, runs_of, syncs_of
-from ondatra_web.models import MessageGroup, Run
+from ondatra_web.models import MessageGroup, Organization, Run
 
 _SETTLED = Q(dry_run=False) & ~Q(status__in=[*Run.ACTIVE, Run.Status.SKIPPED])
 
@@ -43,13 +43,13 @@ def _need(run: Run, group: MessageGroup | None, since: datetime | None) -> Need:
     return Need(run, "warn", "New reason", said)
 
 
-def needing(user: Person) -> QuerySet[Run]:
+def needing(user: Person, organization: Organization | None) -> QuerySet[Run]:
     """The last settled run of each sync, where it failed, is held, or says something that no run said before."""
     last = Run.objects.filter(_SETTLED, sync=OuterRef("pk")).order_by("-id").values("pk")[:1]
-    newest = syncs_of(user).filter(archived_at=None).annotate(last=Subquery(last)).values("last")
+    newest = syncs_of(user, organization).filter(archived_at=None).annotate(last=Subquery(last)).values("last")
     new = MessageGroup.objects.filter(run=OuterRef("pk"), first_run=OuterRef("pk")).exclude(status="succeeded")
     return (
-        runs_of(user)
+        runs_of(user, organization)
         .filter(pk__in=newest)
         .annotate(has_new=Exists(new))
         .filter(

@@ -11,15 +11,16 @@ from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
-from ondatra_web.access import may_write, run_for
+from ondatra_web.access import OPERATE, PAYLOADS, may, run_for
 from ondatra_web.forms import FORMATS, RecordFilterForm
 from ondatra_web.models import MessageGroup, Run
-from ondatra_web.tracking.records import files_of
+from ondatra_web.tracking import reads
+from ondatra_web.tracking.records import files_of, kept_until, visible
 from ondatra_web.views import downloads
 from ondatra_web.views import run as run_page
 from ondatra_web.views.filters import address_of, filter_of, found_by, operations, statuses
 from ondatra_web.views.panel import panel_of
-from ondatra_web.views.shown import SignedIn, kept_until, record_status, records_visible
+from ondatra_web.views.shown import SignedIn, record_status
 from runtime.errors import OndatraError
 from runtime.records import query as record_files
 from runtime.records.filter import FileRef, Filter
@@ -32,9 +33,9 @@ MOST_REASONS = 100
 @require_safe
 @login_required
 def records(request: SignedIn, run_id: int) -> HttpResponse:
-    run = run_for(request.user, run_id)
+    run = run_for(request.user, run_id, PAYLOADS)
     form = RecordFilterForm(request.GET)
-    shown = records_visible(run)
+    shown = visible(run)
     context: dict[str, Any] = {
         "run": run,
         "sync": run.sync,
@@ -42,12 +43,12 @@ def records(request: SignedIn, run_id: int) -> HttpResponse:
         "visible": shown,
         "kept_until": kept_until(run),
         "active": run.status in Run.ACTIVE,
-        "again": may_write(request.user, run.sync) and not (run.dry_run or run.sync.archived_at),
+        "again": may(request.user, OPERATE, run.sync.workspace) and not (run.dry_run or run.sync.archived_at),
     }
 
     if shown == "shown":
         try:
-            context |= _window(run, {name: value for name, value in form.chosen.items() if value})
+            context |= _window(request, run, {name: value for name, value in form.chosen.items() if value})
         except OndatraError as error:
             context |= {"problems": [str(error)], "rows": [], "total": 0}
 
@@ -61,12 +62,13 @@ def _behind(request: SignedIn, run: Run) -> str:
     return render_to_string("runs/_run.html", {**run_page.context(request, run), "still": True}, request)
 
 
-def _window(run: Run, address: Mapping[str, Any]) -> dict[str, Any]:
+def _window(request: SignedIn, run: Run, address: Mapping[str, Any]) -> dict[str, Any]:
     files = files_of(run)
     filter = found_by(run, files, filter_of(run, address))
     kept = {name: value for name, value in address.items() if name not in ("page", "record")}
     chosen = str(address.get("record") or "")
     listed = _listed(files, filter, kept, int(address.get("page") or 1), chosen)
+    reads.of_run(request.user, "read_records", run, filter, len(listed["rows"]), page=listed["number"], record=chosen)
 
     return {
         **_choices(run, files, kept, address),

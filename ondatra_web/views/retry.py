@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 
 from ondatra_web import actions
-from ondatra_web.access import run_for
+from ondatra_web.access import OPERATE, run_for
 from ondatra_web.forms import RecordFilterForm
 from ondatra_web.runs import retries
 from ondatra_web.tracking import records
@@ -22,7 +22,7 @@ from runtime.records.filter import Filter
 def retry(request: SignedIn, run_id: int) -> HttpResponse:
     """GET previews what the address chooses: identifiers (`i`, repeated), else the filter of the window of records.
     POST sends it."""
-    run = run_for(request.user, run_id, write=True)
+    run = run_for(request.user, run_id, OPERATE)
     address = {name: value for name, value in RecordFilterForm(request.GET).chosen.items() if value}
     ticked = tuple(request.GET.getlist("i"))
     try:

@@ -12,10 +12,10 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from ondatra_web import actions
-from ondatra_web.access import may_write, run_for
+from ondatra_web.access import OPERATE, PAYLOADS, may, run_for
 from ondatra_web.models import Run
-from ondatra_web.tracking.records import first_requests
-from ondatra_web.views.shown import SignedIn, kept_until, records_visible, run_took
+from ondatra_web.tracking.records import first_requests, kept_until, visible
+from ondatra_web.views.shown import SignedIn, run_took
 from ondatra_web.views.steps import steps
 from ondatra_web.views.sums import planned_of, sums
 from runtime.errors import OndatraError
@@ -43,6 +43,9 @@ def context(request: SignedIn, found: Run) -> dict[str, Any]:
     most = max((g.rows for g in groups), default=1) or 1
     lines = list(found.runlog_set.order_by("-id")[:MOST_LINES])[::-1]
     active = found.status in Run.ACTIVE
+    payloads = may(request.user, PAYLOADS, found.sync.workspace)
+    if not payloads:  # what a push function prints may be anything of its rows
+        lines = [line for line in lines if line.level != "print"]
     return {
         "run": found,
         "sync": found.sync,
@@ -56,10 +59,11 @@ def context(request: SignedIn, found: Run) -> dict[str, Any]:
         "more_reasons": len(groups) > MOST_REASONS,
         "undelivered": found.rejected + found.retrying,
         "lines": lines,
-        "records": records_visible(found),
+        "records": visible(found) if payloads else "",
+        "payloads": payloads,
         "kept_until": kept_until(found),
-        "may_write": may_write(request.user, found.sync),
-        "first": _first(found),
+        "may_write": may(request.user, OPERATE, found.sync.workspace),
+        "first": _first(found) if payloads else {},
     }
 
 
@@ -74,14 +78,14 @@ def _first(found: Run) -> dict[str, Any]:
 @require_POST
 @login_required
 def cancel(request: SignedIn, run_id: int) -> HttpResponse:
-    found = run_for(request.user, run_id, write=True)
+    found = run_for(request.user, run_id, OPERATE)
     return _acted(request, found, lambda: actions.cancel_run(found, user=request.user))
 
 
 @require_POST
 @login_required
 def confirm(request: SignedIn, run_id: int) -> HttpResponse:
-    found = run_for(request.user, run_id, write=True)
+    found = run_for(request.user, run_id, OPERATE)
     return _acted(request, found, lambda: actions.confirm_run(found, user=request.user))
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import User
 from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -22,7 +22,7 @@ MOST_TEXT = 64 * 1024
 class SignedIn(HttpRequest):
     """A request behind login_required."""
 
-    user: AbstractBaseUser  # type: ignore[assignment]
+    user: User  # type: ignore[assignment]
 
 
 def progress(run: Run) -> int | None:
@@ -36,23 +36,11 @@ def answered(run: Run) -> int:
     return run.succeeded + run.rejected + run.retrying
 
 
-def records_visible(run: Run, retention_days: int | None = None) -> str:
-    """`shown`, `expired`, or empty where a run has no records."""
-    days = run.sync.retention_days if retention_days is None else retention_days
-    if run.rows_expired_at or run.created_at < timezone.now() - timedelta(days=days):
-        return "expired" if run.planned or run.invalid else ""
-    return "shown" if run.planned or run.invalid else ""
-
-
 def record_status(record: Mapping[str, Any]) -> str:
     """`Due again` marks a rejected record that the next run sends by itself."""
     if record["status"] == "rejected" and record.get("outcome") == "error":
         return "Due again"
     return SHOWN.get(record["status"], record["status"])
-
-
-def kept_until(run: Run) -> datetime:
-    return run.created_at + timedelta(days=run.sync.retention_days)
 
 
 def duration(took: timedelta | None) -> str:

@@ -14,7 +14,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
 
-from ondatra_web.access import organization_for, organizations_of, owns
+from ondatra_web.access import ADMINISTER, administers, organization_for, organizations_of, own_organization
 from ondatra_web.forms import BucketForm, RetentionForm
 from ondatra_web.models import Bucket, Organization, Run
 from ondatra_web.tracking import buckets, stores
@@ -25,10 +25,7 @@ from runtime.errors import OndatraError
 @require_safe
 @login_required
 def index(request: SignedIn) -> HttpResponse:
-    first = organizations_of(request.user).order_by("pk").first()
-    if first is None:
-        raise Http404("you belong to no organization")
-    return redirect("store", first.pk)
+    return redirect("store", own_organization(request).pk)
 
 
 @require_safe
@@ -53,13 +50,13 @@ def _page(
     )
     context: dict[str, Any] = {
         "organization": organization,
-        "organizations": organizations_of(request.user).order_by("pk"),
+        "organizations": organizations_of(request.user),
         "buckets": known,
         "used": used,
         "form": form or BucketForm(initial={**told, "by": "role" if used and used.role_arn else "key"}),
         "problem": problem,
         "endpoints": buckets.endpoints(),
-        "may_change": owns(request.user, organization),
+        "may_change": administers(request.user, organization),
         "unwritten": stores.unwritten(organization.pk),
         "most_unwritten": settings.ONDATRA.most_unwritten,
         "pending": Run.objects.filter(sync__workspace__organization=organization, tracking="pending").count(),
@@ -71,7 +68,7 @@ def _page(
 @require_POST
 @login_required
 def save(request: SignedIn, organization_id: int) -> HttpResponse:
-    organization = organization_for(request.user, organization_id, write=True)
+    organization = organization_for(request.user, organization_id, ADMINISTER)
     form = BucketForm(request.POST)
     if not form.is_valid():
         return _page(
@@ -95,7 +92,7 @@ def save(request: SignedIn, organization_id: int) -> HttpResponse:
 @require_POST
 @login_required
 def use_install(request: SignedIn, organization_id: int) -> HttpResponse:
-    organization = organization_for(request.user, organization_id, write=True)
+    organization = organization_for(request.user, organization_id, ADMINISTER)
     buckets.use_install(organization, user=request.user)
     messages.success(
         request,
@@ -108,7 +105,7 @@ def use_install(request: SignedIn, organization_id: int) -> HttpResponse:
 @login_required
 def change(request: SignedIn, organization_id: int, bucket_id: int) -> HttpResponse:
     """Check, use again, forget, or another retention: the name of the button says which."""
-    organization = organization_for(request.user, organization_id, write=True)
+    organization = organization_for(request.user, organization_id, ADMINISTER)
     bucket = Bucket.objects.filter(organization=organization, pk=bucket_id).select_related("organization").first()
     if bucket is None:
         raise Http404(f"there is no bucket {bucket_id} of {organization.name}")

@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from ondatra_web import actions
-from ondatra_web.access import may_write, sync_for, syncs_of
+from ondatra_web.access import OPERATE, PAYLOADS, chosen_organization, may, sync_for, syncs_of
 from ondatra_web.forms import STATES, StartForm, SyncFilterForm, matches_state
 from ondatra_web.models import Run
 from ondatra_web.runs import waiting as waiting_rows
@@ -47,7 +47,9 @@ def list_context(request: SignedIn, *, size: int) -> dict[str, Any]:
 
 def _matching(request: SignedIn, q: str, state: str) -> QuerySet[Any]:
     last = Run.objects.filter(sync=OuterRef("pk"), dry_run=False).exclude(status=Run.Status.SKIPPED).order_by("-id")
-    rows = syncs_of(request.user).annotate(last_status=Subquery(last.values("status")[:1]))
+    rows = syncs_of(request.user, chosen_organization(request)).annotate(
+        last_status=Subquery(last.values("status")[:1])
+    )
     rows = rows.filter(**matches_state(state), archived_at__isnull=state != "archived")
     if q:
         rows = rows.filter(Q(name__icontains=q) | Q(destination_type__icontains=q) | Q(destination_object__icontains=q))
@@ -75,7 +77,8 @@ def sync(request: SignedIn, sync_id: int) -> HttpResponse:
             "waiting": {name: n or 0 for name, n in waiting.items()},
             "working": working,
             "listed": listed([found])[0],
-            "may_write": may_write(request.user, found),
+            "payloads": may(request.user, PAYLOADS, found.workspace),
+            "may_write": may(request.user, OPERATE, found.workspace),
         },
     )
 
@@ -83,7 +86,7 @@ def sync(request: SignedIn, sync_id: int) -> HttpResponse:
 @require_POST
 @login_required
 def start(request: SignedIn, sync_id: int) -> HttpResponse:
-    found = sync_for(request.user, sync_id, write=True)
+    found = sync_for(request.user, sync_id, OPERATE)
     form = StartForm(request.POST)
     form.is_valid()
     try:
@@ -103,7 +106,7 @@ def start(request: SignedIn, sync_id: int) -> HttpResponse:
 @login_required
 def discard(request: SignedIn, sync_id: int) -> HttpResponse:
     """What waits is counted and shown first; only the form on that page drops it."""
-    found = sync_for(request.user, sync_id, write=True)
+    found = sync_for(request.user, sync_id, OPERATE)
     if request.method != "POST":
         counts = waiting_rows.counted(found)
         return render(request, "syncs/discard.html", {"sync": found, "counts": counts, "total": sum(counts.values())})

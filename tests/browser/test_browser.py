@@ -53,7 +53,7 @@ from ondatra_web.runs.walk import prepare
 from ondatra_web.models import Membership
 place = projects.workspace_of("default")
 Membership.objects.create(user=User.objects.create_user("alice", password="alice-password"),
-    organization=place.organization, role="owner")
+    organization=place.organization, role="admin")
 prepare(place)
 """
 

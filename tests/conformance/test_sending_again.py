@@ -94,7 +94,7 @@ def test_what_is_ticked_on_the_page_is_previewed_then_sent_and_what_waits_is_dis
     statuses(case)
     case.dest.clear()
     user = User.objects.create_user(f"again-{first.pk}")
-    Membership.objects.create(user=user, organization=first.sync.workspace.organization, role="member")
+    Membership.objects.create(user=user, organization=first.sync.workspace.organization, role="operator")
     client = Client()
     client.force_login(user)
     window = client.get(f"/runs/{first.pk}/records/").content.decode()

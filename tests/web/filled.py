@@ -42,7 +42,7 @@ def workspace(name: str = "default") -> Workspace:
     )[0]
 
 
-def person(name: str, place: Workspace | None, role: str = "owner") -> User:
+def person(name: str, place: Workspace | None, role: str = "admin") -> User:
     user = User.objects.create_user(name, password=f"{name}-password")
     if place:
         Membership.objects.create(user=user, organization=place.organization, role=role)

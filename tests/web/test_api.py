@@ -16,7 +16,8 @@ from django.test import Client
 from django.urls import get_resolver
 from django.utils import timezone
 
-from ondatra_web.api import tokens
+from ondatra_web import tokens
+from ondatra_web.api.tokens import TokenThrottle
 from ondatra_web.models import AuditLog, Export, Membership, Run
 from ondatra_web.tracking import exporting
 from tests.web import filled
@@ -48,7 +49,7 @@ def _encoded(kwargs: dict[str, Any]) -> dict[str, Any]:
     return {**kwargs, "data": json.dumps(kwargs["data"])} if kwargs else {}
 
 
-def caller(name: str, place: Any, scopes: list[str] | None = None, role: str = "owner") -> Caller:
+def caller(name: str, place: Any, scopes: list[str] | None = None, role: str = "admin") -> Caller:
     person = filled.person(name, place, role)
     return Caller(tokens.make(place.organization, person, "test", scopes or ALL)[1])
 
@@ -279,7 +280,7 @@ def test_a_token_sees_one_organization_though_its_person_belongs_to_two(place: A
 
     other = filled.workspace("other")
     person = filled.person("ben", place)
-    Membership.objects.create(user=person, organization=other.organization, role="owner")
+    Membership.objects.create(user=person, organization=other.organization, role="admin")
     there = Caller(tokens.make(other.organization, person, "t", ALL)[1])
     codes = [
         there("GET", p).status_code
@@ -291,7 +292,7 @@ def test_a_token_sees_one_organization_though_its_person_belongs_to_two(place: A
 def test_the_rate_limit_of_a_token_is_told_and_held(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
     cache.clear()
-    monkeypatch.setattr(tokens.TokenThrottle, "rate", "2/min", raising=False)
+    monkeypatch.setattr(TokenThrottle, "rate", "2/min", raising=False)
     call = caller("ron", place)
     told = [call("GET", "syncs") for _ in range(3)]
     assert [(t.status_code, t["RateLimit-Limit"], t["RateLimit-Remaining"]) for t in told] == [

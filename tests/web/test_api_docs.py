@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from ondatra_web.api import tokens
+from ondatra_web import tokens
 from ondatra_web.models import Run
 from tests.web import filled
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ondatra_web.api import tokens
+from ondatra_web import tokens
 from tests.web import filled
 
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"

@@ -180,7 +180,10 @@ def test_what_was_searched_for_is_not_kept_where_the_key_is_masked(client: Clien
     made = Export.objects.get()
     exporting.work(made.pk)
     made.refresh_from_db()
-    assert (made.rows, AuditLog.objects.get().detail) == (1, {"export": made.pk, "format": "csv"})
+    assert (made.rows, AuditLog.objects.get().detail) == (
+        1,
+        {"export": made.pk, "format": "csv", "identifiers": [hashed]},
+    )
 
 
 def test_asking_twice_is_one_job_and_there_is_a_bound(run: Run) -> None:

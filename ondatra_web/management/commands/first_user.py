@@ -1,4 +1,4 @@
-"""`manage.py first_user`: the owner of a fresh install, with a generated password that is printed once and kept
+"""`manage.py first_user`: the admin of a fresh install, with a generated password that is printed once and kept
 nowhere."""
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import transaction
 
-from ondatra_web.models import Membership, Organization
+from ondatra_web.models import Membership, Organization, Role
 
 
 class Command(BaseCommand):
     help = (
-        "Makes the first user, owner of the first organization, and prints the password once; does nothing where "
+        "Makes the first user, admin of the first organization, and prints the password once; does nothing where "
         "there is a user."
     )
 
@@ -52,5 +52,5 @@ def make(name: str) -> tuple[str, str | None]:
     password = secrets.token_urlsafe(12)
     user = users.create_superuser(name, password=password)
     organization = Organization.objects.order_by("pk").first() or Organization.objects.create(name="Default")
-    Membership.objects.create(user=user, organization=organization, role=Membership.Role.OWNER)
+    Membership.objects.create(user=user, organization=organization, role=Role.ADMIN)
     return name, password

@@ -11,12 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from django.conf import settings
 from django.core.management.base import CommandParser
 
 from ondatra_web.management.commands._runs import RunCommand, sync_named
 from ondatra_web.models import Run
 from ondatra_web.runs import undelivered
 from ondatra_web.runs.undelivered import Undelivered
+from ondatra_web.tracking import reads
 from ondatra_web.tracking import records as web_records
 from runtime.errors import ConfigError, StoreError
 from runtime.records import exports, query
@@ -48,8 +50,8 @@ class Command(RunCommand):
             raise SystemExit(self._undelivered(options))
         if not query.is_row(options["run"]):
             self.stderr.write(
-                f"{options['run']} is no run's id; `manage.py runs` lists them, and a sync's name goes with "
-                f"--undelivered"
+                f"{options['run']} is no run's id; `{settings.ONDATRA.command('runs')}` lists them, and a sync's name "
+                f"goes with --undelivered"
             )
             raise SystemExit(2)
         super().handle(*args, **{**options, "run": int(options["run"])})
@@ -58,11 +60,14 @@ class Command(RunCommand):
         """A line for each record, however many: JSON lines with --format json."""
         try:
             sync = sync_named(options["run"], options["workspace"])
+            rows = 0
             for row in undelivered.of_sync(sync):
+                rows += 1
                 if options["format"] == "json":
                     self.stdout.write(json.dumps(vars(row), ensure_ascii=False))
                 else:
                     self.stdout.write(_line(row))
+            reads.of_sync(None, "read_undelivered", sync, None, rows)
         except ConfigError as error:
             self.stderr.write(str(error))
             return 2
@@ -82,10 +87,10 @@ class Command(RunCommand):
             files = web_records.files_of(run)
             problems: list[str] = []
             if options["format"] == "table":
-                self._table(files, chosen, options["output"])
+                rows = self._table(files, chosen, options["output"])
             else:
                 with self._sink(options["output"]) as sink:
-                    exports.export(
+                    rows = exports.export(
                         files,
                         chosen,
                         options["format"],
@@ -94,6 +99,7 @@ class Command(RunCommand):
                         problems=problems,
                         progress=self._teller(bool(options["output"])),
                     )
+            reads.of_run(None, "read_records", run, chosen, rows, format=options["format"])
             for problem in problems:
                 self.stderr.write(problem)
             if problems:
@@ -133,7 +139,8 @@ class Command(RunCommand):
 
         return tell
 
-    def _table(self, files: Sequence[FileRef], chosen: Filter, output: str | None) -> None:
+    def _table(self, files: Sequence[FileRef], chosen: Filter, output: str | None) -> int:
+        """How many rows it showed."""
         page = query.page(files, chosen, limit=MOST_TABLE_ROWS)
         lines = [f"{'identifier':<28} {'status':<10} {'operation':<9} reason"]
         lines += [
@@ -153,6 +160,7 @@ class Command(RunCommand):
             self.stdout.write(text, ending="")
         for problem in page.problems:
             self.stderr.write(problem)
+        return len(page.rows)
 
 
 def _line(row: Undelivered) -> str:

@@ -10,6 +10,7 @@ from ondatra_web.management.commands._runs import RunCommand, agreed
 from ondatra_web.management.commands.run import text
 from ondatra_web.models import Run
 from ondatra_web.runs import execution, report, resending
+from ondatra_web.tracking import reads
 from runtime.errors import ConfigError, ProjectError, StoreError
 from runtime.records.filter import Filter
 
@@ -43,6 +44,8 @@ class Command(RunCommand):
         if found.plan.empty or not (options["yes"] or agreed("Send them?")):
             return 0
 
+        rows = found.plan.records + len(found.plan.again)
+        reads.of_run(None, "retry_run", run, chosen, rows)
         said = report.of_walk(execution.resend_here(found, self._begun))
         self.stdout.write(text(said))
         return report.exit_code(said)

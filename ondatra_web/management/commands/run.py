@@ -8,8 +8,9 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
-from ondatra_web import projects
+from ondatra_web import audit, projects
 from ondatra_web.runs import execution, report, undelivered
+from ondatra_web.runs.patience import patiently
 from ondatra_web.tracking import records
 from runtime.errors import ConfigError, OndatraError, ProjectError
 
@@ -53,6 +54,9 @@ class Command(BaseCommand):
         told = {k: options[k] for k in ("full", "baseline", "dry_run", "limit", "rebuild") if options[k]}
         try:
             workspace = projects.workspace_of(options["workspace"])
+            patiently(audit.write)(
+                workspace.organization_id, None, "run", workspace.slug, {"models": options["models"], **told}
+            )
             walk = execution.run_here(workspace, options["models"], told)
         except (ProjectError, ConfigError) as error:
             if options["json"]:

@@ -9,8 +9,8 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from ondatra_web.api import tokens
-from ondatra_web.models import ApiToken, Membership
+from ondatra_web import tokens
+from ondatra_web.models import ApiToken, Membership, Role
 from runtime.errors import ConfigError
 
 
@@ -19,7 +19,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", nargs="?", metavar="NAME", help="what the token is for")
-        parser.add_argument("--user", metavar="LOGIN", help="whose rights it has; the oldest owner without it")
+        parser.add_argument("--user", metavar="LOGIN", help="whose rights it has; the oldest admin without it")
         parser.add_argument("--organization", type=int, metavar="ID", help="without it the person's first one")
         parser.add_argument(
             "--scope",
@@ -58,7 +58,7 @@ class Command(BaseCommand):
         if login is not None:
             found = found.filter(user__username=login)
         else:
-            found = found.filter(role=Membership.Role.OWNER)
+            found = found.filter(role=Role.ADMIN)
         if organization is not None:
             found = found.filter(organization=organization)
         member = found.first()
@@ -76,7 +76,8 @@ class Command(BaseCommand):
             )
 
     def _revoke(self, token_id: int) -> None:
-        gone, _ = ApiToken.objects.filter(pk=token_id).delete()
-        if not gone:
+        row = ApiToken.objects.select_related("user").filter(pk=token_id).first()
+        if row is None:
             raise CommandError(f"there is no token {token_id}; --list shows those that there are")
+        tokens.revoke(row)
         self.stdout.write(f"token {token_id} is revoked")
