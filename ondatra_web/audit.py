@@ -12,6 +12,45 @@ from django.contrib.auth.models import User
 
 from ondatra_web.models import AuditLog, Sync
 
+#: What is written, as a person would say it.
+ACTIONS = {
+    "run": "ran models",
+    "start_run": "started a run",
+    "retry_run": "sent records again",
+    "cancel_run": "cancelled a run",
+    "confirm_run": "confirmed a run",
+    "pause_sync": "paused a sync",
+    "resume_sync": "resumed a sync",
+    "discard": "discarded what waited",
+    "read_records": "read records",
+    "find_records": "found records",
+    "read_history": "read a history",
+    "read_undelivered": "read what is undelivered",
+    "download_records": "downloaded records",
+    "export_records": "started an export",
+    "cancel_export": "cancelled an export",
+    "download_export": "downloaded an export",
+    "link_record_files": "asked for links to files",
+    "download_record_file": "downloaded a file by link",
+    "export_audit_log": "exported the audit log",
+    "make_token": "made a token",
+    "revoke_token": "revoked a token",
+    "save_workspace": "saved a workspace",
+    "save_bucket": "saved a bucket",
+    "use_install_store": "switched to the install’s store",
+    "forget_bucket": "forgot a bucket",
+    "bucket_retention": "changed a retention",
+    "invite": "invited somebody",
+    "withdraw_invitation": "withdrew an invitation",
+    "join": "joined",
+    "change_role": "changed a role",
+    "remove_member": "removed a member",
+    "leave": "left",
+    "change_password": "changed the password",
+    "reset_password": "reset a password",
+    "end_sessions": "ended sessions",
+}
+
 
 def write(
     organization_id: int,
@@ -45,4 +84,8 @@ def at_the_command_line() -> str:
         name = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:  # a container may run under a number alone
         name = f"user {os.getuid()}"
+    return at_the_command_line_as(name)
+
+
+def at_the_command_line_as(name: str) -> str:
     return f"{name} (command line)"

@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 
+from ondatra_web.audit import ACTIONS
 from ondatra_web.models import Run
 
 STATES = [
@@ -74,6 +75,22 @@ class FindForm(AddressForm):
 class DownloadForm(RecordFilterForm):
     format = forms.ChoiceField(choices=FORMATS)
     sample = forms.BooleanField(required=False)  # the first rows only, at once
+
+
+class AuditForm(forms.Form):
+    """Lines of the audit log; `before` is the line behind which an older page goes on."""
+
+    who = forms.CharField(required=False, max_length=200)
+    action = forms.ChoiceField(required=False, choices=[("", "Any action"), *ACTIONS.items()])
+    sync = forms.CharField(required=False, max_length=200)
+    since = forms.DateField(required=False)
+    until = forms.DateField(required=False)
+    before = forms.IntegerField(required=False, min_value=1)
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        self.is_valid()
+        return {name: value for name in self.fields if (value := self.cleaned_data.get(name))}
 
 
 class StartForm(forms.Form):

@@ -4,7 +4,7 @@ from django.urls import include, path
 from django.views.generic import RedirectView
 
 from ondatra_web.views import downloads, exports, finding, home, models, records, retry, run, store, syncs
-from ondatra_web.views.settings import account
+from ondatra_web.views.settings import account, audit
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -36,6 +36,8 @@ urlpatterns = [
     path("settings/", RedirectView.as_view(pattern_name="account"), name="settings"),
     path("settings/account/", account.account, name="account"),
     path("settings/account/password/", account.change_password, name="change_password"),
+    path("settings/audit/", audit.log, name="audit_log"),
+    path("settings/audit/export/", audit.export, name="export_audit_log"),
     path("login/", auth_views.LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("logout/", auth_views.LogoutView.as_view(), name="logout"),
     path("admin/", admin.site.urls),

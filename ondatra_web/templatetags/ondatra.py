@@ -152,5 +152,17 @@ def command(*words: object) -> str:
 
 
 @register.filter
+def pairs(detail: dict[str, Any]) -> str:
+    """`rows 3 · status rejected`."""
+    return " · ".join(f"{name.replace('_', ' ')} {_plain(value)}" for name, value in detail.items())
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"({pairs(value)})"
+    return joined(value) if isinstance(value, list | tuple) else str(value)
+
+
+@register.filter
 def joined(items: Any) -> str:
     return ", ".join(str(i) for i in items or [])
