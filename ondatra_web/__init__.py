@@ -12,6 +12,8 @@ readiness   what a worker's first message would wait for
 clock       what happens by itself: schedules, retention, upkeep
 runs        a run from its begin to its end, with the database as the runtime's ledger and outbox
 tracking    where a run's records lie and who may ask for them: stores, buckets, exports, fact tables
+signing_in  by name and password, with a limit of attempts
+people      members, invitations, roles, sessions: changed in one place
 tokens      of the API: made, shown once, revoked
 workspaces  made and changed in one place
 projects    a workspace's folder as the runtime's project, with its secrets

@@ -94,12 +94,27 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         "transaction_mode": "IMMEDIATE",
         "init_command": f"PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA busy_timeout={wait * 1000};",
     }
+#: E-mail: without a server of it, links are passed on by hand.
+MAIL_IS_SET = bool(os.environ.get("EMAIL_URL", "").strip())
+_mail = env.email_url_config(os.environ.get("EMAIL_URL", "").strip() or "consolemail://")
+EMAIL_BACKEND = _mail["EMAIL_BACKEND"]
+EMAIL_HOST = _mail.get("EMAIL_HOST") or "localhost"
+EMAIL_HOST_USER = _mail.get("EMAIL_HOST_USER") or ""
+EMAIL_HOST_PASSWORD = _mail.get("EMAIL_HOST_PASSWORD") or ""
+EMAIL_USE_TLS = bool(_mail.get("EMAIL_USE_TLS"))
+EMAIL_USE_SSL = bool(_mail.get("EMAIL_USE_SSL"))
+EMAIL_PORT = _mail.get("EMAIL_PORT") or (465 if EMAIL_USE_SSL else 587 if EMAIL_USE_TLS else 25)
+EMAIL_TIMEOUT = 20
+DEFAULT_FROM_EMAIL = os.environ.get("EMAIL_FROM", "").strip() or "ondatra@localhost"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
 ]
+AUTHENTICATION_BACKENDS = ["ondatra_web.signing_in.Backend"]
+SESSION_COOKIE_AGE = 7 * 24 * 3600  # from the sign-in on, however much a session is used
+PASSWORD_RESET_TIMEOUT = 24 * 3600
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "login"

@@ -1,10 +1,10 @@
 from django.contrib import admin
-from django.contrib.auth import views as auth_views
+from django.contrib.auth.views import LogoutView
 from django.urls import include, path
 from django.views.generic import RedirectView
 
-from ondatra_web.views import downloads, exports, finding, home, models, records, retry, run, store, syncs
-from ondatra_web.views.settings import account, audit
+from ondatra_web.views import doors, downloads, exports, finding, home, models, records, retry, run, store, syncs
+from ondatra_web.views.settings import account, audit, members, tokens, workspaces
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -36,10 +36,30 @@ urlpatterns = [
     path("settings/", RedirectView.as_view(pattern_name="account"), name="settings"),
     path("settings/account/", account.account, name="account"),
     path("settings/account/password/", account.change_password, name="change_password"),
+    path("settings/account/email/", account.change_email, name="change_email"),
+    path("settings/account/sessions/", account.end_sessions, name="end_sessions"),
+    path("settings/organization/", account.choose_organization, name="choose_organization"),
+    path("settings/members/", members.members, name="members"),
+    path("settings/members/invite/", members.invite, name="invite"),
+    path("settings/members/invitations/<int:invitation_id>/", members.withdraw, name="withdraw_invitation"),
+    path("settings/members/<int:membership_id>/", members.member, name="member"),
+    path("settings/members/<int:membership_id>/change/", members.change, name="change_member"),
+    path("settings/members/<int:membership_id>/remove/", members.remove, name="remove_member"),
+    path("settings/workspaces/", workspaces.index, name="workspaces"),
+    path("settings/workspaces/new/", workspaces.new, name="new_workspace"),
+    path("settings/workspaces/add/", workspaces.add, name="add_workspace"),
+    path("settings/workspaces/<int:workspace_id>/", workspaces.workspace, name="workspace"),
+    path("settings/workspaces/<int:workspace_id>/save/", workspaces.save, name="save_workspace"),
+    path("settings/tokens/", tokens.index, name="tokens"),
+    path("settings/tokens/make/", tokens.make, name="make_token"),
+    path("settings/tokens/<int:token_id>/revoke/", tokens.revoke, name="revoke_token"),
     path("settings/audit/", audit.log, name="audit_log"),
     path("settings/audit/export/", audit.export, name="export_audit_log"),
-    path("login/", auth_views.LoginView.as_view(redirect_authenticated_user=True), name="login"),
-    path("logout/", auth_views.LogoutView.as_view(), name="logout"),
+    path("login/", doors.SignIn.as_view(), name="login"),
+    path("logout/", LogoutView.as_view(), name="logout"),
+    path("invitations/<str:secret>/", doors.invitation, name="invitation"),
+    path("password/lost/", doors.LostPassword.as_view(), name="lost_password"),
+    path("password/new/<uidb64>/<token>/", doors.NewPassword.as_view(), name="new_password"),
     path("admin/", admin.site.urls),
     path("api/", include("ondatra_web.api.urls")),
 ]

@@ -51,17 +51,24 @@ class Wanted:
         return [Path(path).resolve() for path in self.allow_paths]
 
 
-def problems(wanted: Wanted) -> list[tuple[str, str]]:
-    """What is wrong, as (field of Workspace, sentence); empty where it can be saved."""
+def problems(wanted: Wanted, guest: Organization | None = None) -> list[tuple[str, str]]:
+    """What is wrong, as (field of Workspace, sentence); empty where it can be saved. A guest is an organization whose
+    admin does not run the install: its paths lie below ONDATRA_WORKSPACE_ROOTS, apart from those of all others."""
+    if guest is not None and (found := [*_slug(wanted), *_guest(wanted, guest)]):
+        return found  # nothing is told of what lies elsewhere, not even whether it is there
     return [*_slug(wanted), *_project(wanted), *_env_file(wanted), *_allow_paths(wanted)]
 
 
 def save(
-    wanted: Wanted, organization: Organization | None = None, *, user: AbstractBaseUser | None = None
+    wanted: Wanted,
+    organization: Organization | None = None,
+    *,
+    user: AbstractBaseUser | None = None,
+    guest: Organization | None = None,
 ) -> tuple[Workspace, bool]:
     """The workspace of that slug, and whether it is new. A new one belongs to the organization (the first one where
     none is given) for good, and has a mask key of its own. Raises ConfigError."""
-    if found := problems(wanted):
+    if found := problems(wanted, guest):
         raise ConfigError("\n".join(why for _, why in found))
     told: dict[str, Any] = {
         "project_dir": str(wanted.folder),
@@ -86,6 +93,21 @@ def save(
 def _slug(wanted: Wanted) -> Iterator[tuple[str, str]]:
     if not SLUG.fullmatch(wanted.slug):
         yield "slug", f"{wanted.slug!r} is no slug: lower-case letters, digits, - and _, up to 50"
+
+
+def _guest(wanted: Wanted, guest: Organization) -> Iterator[tuple[str, str]]:
+    roots = [Path(root).resolve() for root in settings.ONDATRA.workspace_roots]
+    others = list(Workspace.objects.exclude(organization=guest).values_list("project_dir", "env_file", "allow_paths"))
+    taken = [Path(p).resolve() for folder, env_file, allowed in others for p in (folder, env_file, *allowed) if p]
+
+    named = [("project_dir", wanted.folder), *(("allow_paths", path) for path in wanted.allowed)]
+    named += [("env_file", wanted.env_path)] if wanted.env_path else []
+    for field, path in named:
+        if not any(path != root and path.is_relative_to(root) for root in roots):
+            below = ", ".join(map(str, roots)) or "none: whoever runs the install sets ONDATRA_WORKSPACE_ROOTS"
+            yield field, f"{path} lies below no folder that workspaces may use ({below})"
+        elif any(path.is_relative_to(other) or other.is_relative_to(path) for other in taken):
+            yield field, f"{path} is another organization's: choose a folder of your own"
 
 
 def _project(wanted: Wanted) -> Iterator[tuple[str, str]]:

@@ -81,6 +81,8 @@ class Config:
     encryption_keys: tuple[str, ...] = field(default=(), repr=False)
     #: Servers besides AWS that organizations may name for buckets of their own.
     bucket_endpoints: tuple[str, ...] = ()
+    #: Folders below which organizations may place workspaces from a page.
+    workspace_roots: tuple[str, ...] = ()
     #: Spark catalogs that projects may use as connections, by the names of their classes.
     catalog_classes: tuple[str, ...] = ()
     #: Records that may wait for a store that is down before new runs are refused.
@@ -165,6 +167,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Config:
         store_cache_bytes=env.number(10, "ONDATRA_STORE_CACHE_BYTES", 2 * 1024**3, least=0),
         encryption_keys=_keys(env),
         bucket_endpoints=env.addresses(12, "ONDATRA_BUCKET_ENDPOINTS"),
+        workspace_roots=env.several("ONDATRA_WORKSPACE_ROOTS"),
         catalog_classes=env.several("ONDATRA_CATALOG_CLASSES"),
         most_unwritten=env.number(13, "ONDATRA_MOST_UNWRITTEN", 5_000_000),
         keeps_sync_log=env.switch(14, "ONDATRA_SYNC_LOG"),

@@ -12,8 +12,8 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from ondatra_web.access import chosen_organization
-from ondatra_web.models import Run, Sync
+from ondatra_web.access import administers, chosen_organization
+from ondatra_web.models import Organization, Run, Sync
 from ondatra_web.tracking.records import visible
 from ondatra_web.views.needs import needing
 from ondatra_web.views.shown import cut, duration, progress, run_took
@@ -131,6 +131,20 @@ def has_records(run: Run) -> str:
 @register.filter
 def needs_count(request: HttpRequest) -> int:
     return needing(request.user, chosen_organization(request)).count() if request.user.is_authenticated else 0
+
+
+@register.filter
+def is_admin(request: HttpRequest) -> bool:
+    """Of the organization whose pages are shown."""
+    chosen = chosen_organization(request)
+    return chosen is not None and administers(request.user, chosen)
+
+
+@register.filter
+def own_organizations(request: HttpRequest) -> list[tuple[Organization, bool]]:
+    """A person's organizations, each with whether the lists show it."""
+    chosen = chosen_organization(request) if request.user.is_authenticated else None
+    return [(one, one == chosen) for one in request._organizations] if chosen else []  # type: ignore[attr-defined]
 
 
 @register.filter(name="cut")
