@@ -7,15 +7,30 @@ organization's. Lists may be narrowed to one organization: the one that the pers
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import PermissionDenied
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import Http404, HttpRequest
 
-from ondatra_web.models import Export, Membership, ModelState, Organization, Role, Run, Sync, Workspace, WorkspaceRole
+from ondatra_web.models import (
+    ApiToken,
+    Export,
+    Invitation,
+    Membership,
+    ModelState,
+    Organization,
+    Role,
+    Run,
+    Sync,
+    Workspace,
+    WorkspaceRole,
+)
 
 Person = AbstractBaseUser | AnonymousUser
+Row = TypeVar("Row", Invitation, ApiToken)
 
 SEE, PAYLOADS, OPERATE, ADMINISTER = Role.METADATA_VIEWER, Role.VIEWER, Role.OPERATOR, Role.ADMIN
 #: What a right is called where somebody lacks it.
@@ -83,6 +98,26 @@ def membership_for(user: Person, membership_id: int) -> Membership:
     except Membership.DoesNotExist:
         raise Http404(f"there is no member {membership_id} in your organizations") from None
     if found.user_id != _id(user) and not administers(user, found.organization):
+        raise _denied(ADMINISTER, found.organization.name)
+    return found
+
+
+def invitation_for(user: Person, invitation_id: int) -> Invitation:
+    """Of an organization that the person administers. Raises Http404, PermissionDenied."""
+    found = Invitation.objects.select_related("organization", "workspace")
+    return _administered(found, user, invitation_id, "invitation")
+
+
+def token_for(user: Person, token_id: int) -> ApiToken:
+    """The same."""
+    return _administered(ApiToken.objects.select_related("organization", "user"), user, token_id, "token")
+
+
+def _administered(rows: QuerySet[Row], user: Person, row_id: int, kind: str) -> Row:
+    found = rows.filter(organization__in=organizations_of(user), pk=row_id).first()
+    if found is None:
+        raise Http404(f"there is no {kind} {row_id} in your organizations")
+    if not administers(user, found.organization):
         raise _denied(ADMINISTER, found.organization.name)
     return found
 

@@ -132,6 +132,12 @@ def end_sessions(person: AbstractBaseUser, *, user: User | None, keep: str | Non
     return len(mine)
 
 
+def forget_old() -> None:
+    """Sessions and invitations whose time is over."""
+    Session.objects.filter(expire_date__lte=timezone.now()).delete()
+    Invitation.objects.filter(expires_at__lte=timezone.now()).delete()
+
+
 def tell_everywhere(person: AbstractBaseUser, user: User | None, action: str, detail: dict[str, object]) -> None:
     """What is about a person, in the audit log of each of the person's organizations."""
     for organization_id in Membership.objects.filter(user_id=person.pk).values_list("organization_id", flat=True):

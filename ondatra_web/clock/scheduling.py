@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
 
-from ondatra_web import actions, queue, workers
+from ondatra_web import actions, people, queue, workers
 from ondatra_web.clock import retention, staged
 from ondatra_web.models import Delivery, Organization, Run, Sync, Worker, Workspace
 from ondatra_web.runs import claims, pending
@@ -67,6 +67,7 @@ def round() -> None:
     start_upkeep()
     if facts_written.passes("facts"):
         staged.remove_old()
+        people.forget_old()
         write_facts()
         write_sync_log()
 

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
 from django.core import mail
 from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
 
-from ondatra_web import tokens
+from ondatra_web import people, tokens
 from ondatra_web.models import ApiToken, AuditLog, Invitation, Membership, Workspace, WorkspaceRole
 from tests.web.filled import a_sync, person, workspace
 
@@ -128,6 +129,18 @@ def test_with_a_server_of_e_mail_the_link_is_sent(admin: Client, settings: Any) 
     link = invited(admin, "viewer", email="bob@example.com")
 
     assert [(m.to, f"http://testserver{link}" in m.body) for m in mail.outbox] == [(["bob@example.com"], True)]
+
+
+def test_what_is_over_is_forgotten(admin: Client) -> None:
+    invited(admin)
+    people.forget_old()
+    kept = Invitation.objects.count(), Session.objects.count()
+    Invitation.objects.update(expires_at=timezone.now())
+    Session.objects.update(expire_date=timezone.now())
+
+    people.forget_old()
+
+    assert (kept, Invitation.objects.count(), Session.objects.count()) == ((1, 1), 0, 0)
 
 
 # roles, leaving, removing

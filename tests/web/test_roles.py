@@ -14,7 +14,7 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.test import Client
 
-from ondatra_web import audit, tokens
+from ondatra_web import actions, audit, tokens
 from ondatra_web.access import ADMINISTER, OPERATE, PAYLOADS, SEE, workspaces_of
 from ondatra_web.models import AuditLog, Membership, Organization, Role, Run, RunLog, Workspace, WorkspaceRole
 from runtime.custody.masks import Masker
@@ -175,6 +175,12 @@ def test_commands_write_the_systems_user(run: Run) -> None:
         (audit.at_the_command_line(), "read_records", {"rows": 1, "format": "json", "status": "rejected"}),
         (audit.at_the_command_line(), "pause_sync", {}),
     ]
+
+
+def test_what_a_schedule_starts_is_nobodys_doing(run: Run) -> None:
+    actions.start_run(run.sync, trigger="schedule")
+
+    assert lines() == []
 
 
 def call_command_quietly(*words: str) -> None:

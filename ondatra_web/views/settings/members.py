@@ -9,7 +9,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.tokens import default_token_generator
 from django.core.mail import send_mail
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -21,6 +21,7 @@ from ondatra_web import people
 from ondatra_web.access import (
     ADMINISTER,
     administers,
+    invitation_for,
     membership_for,
     organization_for,
     own_organization,
@@ -86,11 +87,7 @@ def _sent(invitation: Invitation, link: str, by: str) -> bool:
 @require_POST
 @login_required
 def withdraw(request: SignedIn, invitation_id: int) -> HttpResponse:
-    organization = own_organization(request, ADMINISTER)
-    found = Invitation.objects.filter(organization=organization, pk=invitation_id).first()
-    if found is None:
-        raise Http404(f"there is no invitation {invitation_id} to {organization}: it was used or withdrawn")
-    people.withdraw(found, user=request.user)
+    people.withdraw(invitation_for(request.user, invitation_id), user=request.user)
     messages.success(request, "The link of the invitation works no more.")
     return redirect("members")
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from ondatra_web import tokens
-from ondatra_web.access import ADMINISTER, own_organization
+from ondatra_web.access import ADMINISTER, own_organization, token_for
 from ondatra_web.models import ApiToken, Organization
 from ondatra_web.views.settings.forms import TokenForm, said
 from ondatra_web.views.shown import SignedIn
@@ -54,10 +54,7 @@ def make(request: SignedIn) -> HttpResponse:
 @require_POST
 @login_required
 def revoke(request: SignedIn, token_id: int) -> HttpResponse:
-    organization = own_organization(request, ADMINISTER)
-    found = ApiToken.objects.select_related("user").filter(organization=organization, pk=token_id).first()
-    if found is None:
-        raise Http404(f"there is no token {token_id} of {organization}")
+    found = token_for(request.user, token_id)
     tokens.revoke(found, user=request.user)
     messages.success(request, f"The token {found.name} works no more.")
     return redirect("tokens")
