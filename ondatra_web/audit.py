@@ -37,6 +37,7 @@ ACTIONS = {
     "revoke_token": "revoked a token",
     "save_workspace": "saved a workspace",
     "save_bucket": "saved a bucket",
+    "use_bucket": "switched to a bucket",
     "use_install_store": "switched to the install’s store",
     "forget_bucket": "forgot a bucket",
     "bucket_retention": "changed a retention",

@@ -364,7 +364,11 @@ def test_pages_fit_and_have_no_barriers(signed_in: Page, install: Install, width
     found: dict[str, Any] = {}
 
     opened = f"{install.run}records/?status=rejected&record=records_updated.0:3"
-    for address in ("/", "/syncs/", "/syncs/1/", install.run, opened, "/models/", "/store/", "/find/?q=N103AA"):
+    settings = [
+        f"/settings/{page}/" for page in ("account", "members", "workspaces", "workspaces/new", "tokens", "audit")
+    ]
+    lists = ("/", "/syncs/", "/syncs/1/", "/models/", "/store/", "/find/?q=N103AA")
+    for address in (*lists, install.run, opened, *settings):
         signed_in.goto(address if address.startswith("http") else install.url + address)
         violations = [(v["id"], v["nodes"][0]["html"]) for v in Axe().run(signed_in).response["violations"]]
         too_wide = signed_in.evaluate("document.documentElement.scrollWidth > innerWidth")
