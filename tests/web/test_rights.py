@@ -108,6 +108,9 @@ def place(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Any:
 class Asker:
     """One of PEOPLE, on pages by a session, in the API by a token with every scope."""
 
+    #: Of all of them: each client of its own would look through the static files again.
+    client = Client(raise_request_exception=False)
+
     def __init__(self, name: str, there: Any) -> None:
         self.name, self.session, self.text = name, "", ""
         if name == "anonymous":
@@ -135,13 +138,16 @@ class Asker:
 
     def answer(self, method: str, address: str) -> str:
         """A status; `login` where a redirect leads there."""
-        client, head = Client(raise_request_exception=False), {}
+        self.client.cookies.clear()
+        head = {}
         if address.startswith("/api/") and self.text:
             head = {"Authorization": f"Bearer {self.text}"}
         elif self.session:
-            client.cookies["sessionid"] = self.session
+            self.client.cookies["sessionid"] = self.session
         with rolled_back():
-            answer = client.generic(method, address, content_type="application/x-www-form-urlencoded", headers=head)
+            answer = self.client.generic(
+                method, address, content_type="application/x-www-form-urlencoded", headers=head
+            )
             leads_to = answer.headers.get("Location", "")
         return "login" if leads_to.startswith(("/login/", "/admin/login/")) else str(answer.status_code)
 
