@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ondatra_web import tokens
+from ondatra_web.api.tokens import TokenThrottle
 from tests.web import filled
 
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
@@ -23,7 +24,7 @@ EXAMPLES = 5
 def test_no_request_gets_an_answer_that_the_schema_does_not_name(
     live_server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tokens.TokenThrottle, "rate", "1000000/min", raising=False)
+    monkeypatch.setattr(TokenThrottle, "rate", "1000000/min", raising=False)
     place = filled.workspace()
     run = filled.a_run(filled.a_sync(place), "completed_with_rejects", **filled.closing(2, rejected=1))
     rows = [filled.record("N1"), filled.record("N2", "rejected", "409: maker is unknown", "reject", row=1)]
