@@ -10,8 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.request
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -106,18 +105,15 @@ def serve() -> int:
         os.environ |= {"ONDATRA_WEB_HOST": ports.HOST, "ONDATRA_WEB_PORT": str(port)}
         url = f"http://{ports.HOST}:{port}"
         threading.Thread(target=background.watch, args=("redis", "demo_destination"), daemon=True).start()
-        threading.Thread(target=first_sync, args=(background, url, where, login), daemon=True).start()
+        threading.Thread(target=first_sync, args=(background, port, url, where, login), daemon=True).start()
         code = processes.serve(ROOT, os.environ)
         return 0 if background.ending else code
 
 
-def first_sync(background: Background, url: str, where: str, login: str) -> None:
+def first_sync(background: Background, port: int, url: str, where: str, login: str) -> None:
     """Runs beside the servers: pages come first, data follows."""
     with step("pages"):
-        while not background.ending:
-            with suppress(OSError):
-                urllib.request.urlopen(f"{url}/login/", timeout=5).close()
-                break
+        while not background.ending and not ports.answers(port):
             time.sleep(0.1)
     print(
         f"\nOndatra serves {url}\n  {login}\n  the demo's destination shows what it holds at {where}\n  Ctrl-C ends "

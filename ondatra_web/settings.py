@@ -10,6 +10,7 @@ import environ
 
 from runtime import config
 from runtime.custody import private
+from runtime.custody.redact import everywhere
 
 #: Holds templates/ and static/: the package itself where it was installed from a wheel, the top of a clone.
 PACKAGE = Path(__file__).resolve().parent
@@ -50,6 +51,7 @@ INSTALLED_APPS = [
     "ondatra_web.apps.OndatraConfig",
 ]
 MIDDLEWARE = [
+    "ondatra_web.headers.middleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -126,7 +128,17 @@ STATICFILES_DIRS = [PAGES / "static"]
 STATIC_ROOT = ONDATRA.project_dir / "staticfiles"
 WHITENOISE_USE_FINDERS = True
 SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"  # addresses hold identifiers of records
 X_FRAME_OPTIONS = "DENY"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2_621_440  # of any request's body, which the server and ondatra_web.headers hold to
+SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
+
+# Behind a proxy that speaks TLS nothing goes without it, for a year.
+BEHIND_TLS = bool(ONDATRA.tls_proxy)
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = SECURE_HSTS_INCLUDE_SUBDOMAINS = BEHIND_TLS
+SECURE_HSTS_SECONDS = 365 * 24 * 3600 if BEHIND_TLS else 0
+#: Whether browsers ship with a whole domain as TLS only is for that domain's owner to say, not for a program on it.
+SILENCED_SYSTEM_CHECKS = ["security.W021"]
 
 REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
@@ -150,6 +162,8 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "RunStatusEnum": "ondatra_web.models.runs.Run.Status",
         "ExportStatusEnum": "ondatra_web.models.records.Export.Status",
+        "SuccessEnum": ["success"],
+        "ErrorEnum": ["error"],
     },
 }
 if ONDATRA.redis_url:  # workers of the web share the counts of the rate limit
@@ -158,8 +172,17 @@ if ONDATRA.redis_url:  # workers of the web share the counts of the rate limit
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "formatters": {
+        "line": {
+            "()": "ondatra_web.redaction.LineFormatter",
+            "format": "%(asctime)s %(levelname)s %(name)s: %(message)s",
+        }
+    },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {"ondatra": {"level": "INFO", "handlers": ["stderr"], "propagate": False}},
 }
+DEFAULT_EXCEPTION_REPORTER = "ondatra_web.redaction.Reporter"
+DEFAULT_EXCEPTION_REPORTER_FILTER = "ondatra_web.redaction.ReporterFilter"
+for secret in (SECRET_KEY, DATABASES["default"].get("PASSWORD"), *ONDATRA.secrets):
+    everywhere.add(secret or "")

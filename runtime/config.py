@@ -24,6 +24,8 @@ SIZE = re.compile(r"\d+(\.\d+)? ?([KMGT]i?B|bytes)", re.I)
 JVM_SIZE = re.compile(r"\d+[kmgt]b?", re.I)
 MASTER = re.compile(r"local|local\[(\d+|\*)(, ?\d+)?\]|yarn|(spark|k8s)://.+")
 
+ADDRESS = re.compile(r"\*|[0-9a-fA-F.:]+")
+
 
 @dataclass(frozen=True)
 class Wrong:
@@ -106,6 +108,14 @@ class Config:
     #: Where the pages are served.
     web_host: str = "127.0.0.1"
     web_port: int = 8000
+    #: The address of the proxy that speaks TLS before the pages, `*` for any; empty: there is none.
+    tls_proxy: str = ""
+
+    @property
+    def secrets(self) -> tuple[str | None, ...]:
+        """What of the settings must not be shown."""
+        redis = urlsplit(self.redis_url or "").password
+        return (self.s3.secret, self.s3.token, redis, *self.encryption_keys)
 
     def command(self, text: str) -> str:
         """How a person calls one of the product's commands here, for messages: `python manage.py runs`, `ondatra
@@ -177,6 +187,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Config:
         plain_build=env.switch(21, "ONDATRA_PLAIN_BUILD", usual=False),
         web_host=env.text("ONDATRA_WEB_HOST") or "127.0.0.1",
         web_port=env.number(22, "ONDATRA_WEB_PORT", 8000),
+        tls_proxy=env.checked(30, "ONDATRA_TLS_PROXY", ADDRESS.fullmatch, "an IP address, or * for any, is expected"),
         fault=env.text("ONDATRA_FAULT"),
         wrong=tuple(env.wrong),
     )

@@ -38,6 +38,18 @@ def test_the_guide_names_each_thing_that_people_add() -> None:
     assert [title for title, number in paths.items() if number < 3] == [] and len(paths) == 9
 
 
+def test_each_promise_of_security_names_a_test_that_is_there() -> None:
+    """By name; a row without one names a whole file, or is `the same` as the row above."""
+    text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    code = "\n".join(p.read_text(encoding="utf-8") for p in (ROOT / "tests").rglob("test_*.py"))
+    there = set(re.findall(r"def (test_\w+)", code))
+    rows = [line for line in text.splitlines() if line.startswith("| ") and not re.match(r"\| promised? ", line)]
+
+    assert {name for name in re.findall(r"\b(test_\w+)`", text) if name not in there} == set()
+    assert [row for row in rows if not re.search(r"test_\w+|^the same \|$", row.rsplit(" | ", 1)[-1])] == []
+    assert _missing("security.md") == set()
+
+
 def test_the_map_of_each_half_lists_its_rooms() -> None:
     for half in ("runtime", "ondatra_web"):
         text = (ROOT / half / "__init__.py").read_text(encoding="utf-8")

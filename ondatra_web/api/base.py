@@ -85,7 +85,8 @@ class Api(APIView):
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         response = super().finalize_response(request, response, *args, **kwargs)
-        response["Cache-Control"] = "private, no-cache"
+        # what a client polls it may keep and ask about; payloads nobody keeps
+        response["Cache-Control"] = "no-store" if self.scope == "records" else "private, no-cache"
         if (limit := getattr(self.request._request, "rate_limit", None)) is not None:
             response["RateLimit-Limit"], response["RateLimit-Remaining"], response["RateLimit-Reset"] = map(str, limit)
         return response

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from django.urls import path, re_path, register_converter
 from django.urls.converters import StringConverter
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+from drf_spectacular.views import SpectacularAPIView
 
-from ondatra_web.api import health, records, runs, syncs
+from ondatra_web.api import docs, health, records, runs, syncs
 from ondatra_web.api.base import missing
 
 
@@ -44,7 +44,7 @@ urlpatterns = [
     path("v1/schema", SpectacularAPIView.as_view(authentication_classes=[], permission_classes=[]), name="api_schema"),
     path(
         "docs",
-        SpectacularSwaggerView.as_view(url_name="api_schema", authentication_classes=[], permission_classes=[]),
+        docs.Docs.as_view(url_name="api_schema", authentication_classes=[], permission_classes=[]),
         name="api_docs",
     ),
     re_path(r"^[\s\S]*$", missing),  # of every method, and whatever characters it has,

@@ -19,6 +19,7 @@ from ondatra_web.runs.outbox import DatabaseOutbox
 from ondatra_web.runs.patience import patiently
 from ondatra_web.runs.walk import Walk, delivery_run
 from runtime import faults
+from runtime.custody.redact import everywhere
 from runtime.delivery import deliver
 from runtime.errors import Cancelled
 from runtime.threads import supervised
@@ -40,7 +41,7 @@ def stop(run: Run, why: str) -> None:
             Delivery.objects.filter(pk=waiting.pk).update(status=Delivery.Status.CLOSED, counts=counts)
             Run.objects.filter(pk=run.pk).update(not_tried=F("not_tried") + waiting.records)
         if why:
-            Run.objects.filter(pk=run.pk, failed=False).update(failed=True, error=why)
+            Run.objects.filter(pk=run.pk, failed=False).update(failed=True, error=everywhere.text(why))
 
 
 def finish(walk: Walk, run: Run) -> None:
@@ -170,7 +171,11 @@ def end(run: Run, status: Run.Status, why: str = "") -> None:
 @patiently
 def _end(run: Run, status: Run.Status, why: str) -> None:
     Run.objects.filter(pk=run.pk, status__in=Run.ACTIVE).update(
-        status=status, failed=status == Run.Status.FAILED, error=why, ended_at=timezone.now(), owner=None
+        status=status,
+        failed=status == Run.Status.FAILED,
+        error=everywhere.text(why),
+        ended_at=timezone.now(),
+        owner=None,
     )
 
 
@@ -182,7 +187,7 @@ def fail(run: Run, why: str) -> None:
 def break_off(walk: Walk, run: Run, why: str) -> None:
     """Ends a run whose process goes on without it. What was answered becomes records: it is not sent again."""
     broken = patiently(Run.objects.filter(pk=run.pk, status__in=Run.ACTIVE).update)
-    if broken(failed=True, error=why[:MOST_OF_AN_ERROR], owner=None):
+    if broken(failed=True, error=everywhere.text(why)[:MOST_OF_AN_ERROR], owner=None):
         close_dead(walk, run)
 
 

@@ -59,11 +59,13 @@ class DatabaseOutbox:
         Where the claim's row can be locked it is, so that who takes the delivery over reads every answer that was
         committed under the old lease."""
         lock = " FOR UPDATE" if connection.features.has_select_for_update else ""
+        sql = (  # names of our own tables and a constant; every value is bound
+            f"INSERT INTO {Answer._meta.db_table} (delivery_id, blob, created_at) "  # noqa: S608
+            f"SELECT id, %s, %s FROM {Delivery._meta.db_table} WHERE id = %s AND lease = %s AND status = %s{lock}"
+        )
         with connection.cursor() as cursor:
             cursor.execute(
-                f"INSERT INTO {Answer._meta.db_table} (delivery_id, blob, created_at) SELECT id, %s, %s FROM "
-                f"{Delivery._meta.db_table}"
-                f" WHERE id = %s AND lease = %s AND status = %s{lock}",
+                sql,
                 [
                     blob,
                     connection.ops.adapt_datetimefield_value(timezone.now()),

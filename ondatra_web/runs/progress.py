@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from django.utils import timezone
 
 from ondatra_web.models import Run, RunLog
+from runtime.custody.redact import everywhere
 
 MOST_LOG_LINES = 1_000
 LONGEST_LINE = 10_000
@@ -22,7 +23,7 @@ def say(run_id: int, lines: Sequence[tuple[str, str]]) -> None:
 
 def _line(text: str) -> str:
     """A log line as any database takes it: no NUL, no half surrogates, of a length that a page can show."""
-    text = text.replace("\0", "\ufffd").encode(errors="backslashreplace").decode()
+    text = everywhere.text(text).replace("\0", "\ufffd").encode(errors="backslashreplace").decode()
     return text if len(text) <= LONGEST_LINE else text[: LONGEST_LINE - 1] + "…"
 
 

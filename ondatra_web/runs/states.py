@@ -12,6 +12,7 @@ from ondatra_web.models import ModelState, Workspace
 from ondatra_web.runs.claims import columns_of
 from ondatra_web.runs.lake_tables import TableLocks, place_of
 from ondatra_web.runs.patience import patiently
+from runtime.custody.redact import everywhere
 from runtime.lake.commits import disagrees
 from runtime.lake.table import LakeTable
 from runtime.pipeline.building import Remembered, Result
@@ -81,7 +82,7 @@ class ModelStates:
         model = result.model
         told: dict[str, Any] = {
             "last_action": result.action,
-            "last_error": result.error or "",
+            "last_error": everywhere.text(result.error or ""),
             "last_run_at": timezone.now(),
             "kind": model.kind,
             "key": list(model.key),

@@ -18,6 +18,7 @@ from django.utils import timezone
 from ondatra_web import audit
 from ondatra_web.models import Bucket, Organization, Run
 from ondatra_web.tracking import facts, stores, vault
+from runtime.custody.redact import everywhere
 from runtime.errors import ConfigError, OndatraError, StoreError
 from runtime.store.base import AlreadyThere, Store
 from runtime.store.opening import open_store
@@ -89,7 +90,7 @@ def check(bucket: Bucket) -> None:
     try:
         _probe(bucket)
     except OndatraError as error:
-        problem = str(error)
+        problem = everywhere.text(str(error))
         raise
     finally:
         Bucket.objects.filter(pk=bucket.pk).update(checked_at=timezone.now(), problem=problem)

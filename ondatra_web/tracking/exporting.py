@@ -21,6 +21,7 @@ from ondatra_web import audit, queue, workers
 from ondatra_web.models import Export, Run
 from ondatra_web.tracking import records as web_records
 from runtime.custody import private
+from runtime.custody.redact import everywhere
 from runtime.errors import Cancelled, ConfigError, OndatraError
 from runtime.records import exports, query
 from runtime.records.filter import Filter
@@ -145,7 +146,7 @@ def _teller(export: Export) -> Callable[[int], None]:
 def _end(export: Export, status: str, error: str, **more: int) -> None:
     if (
         not Export.objects.filter(pk=export.pk, lease=export.lease, status=Export.Status.WORKING).update(
-            status=status, error=error, ended_at=timezone.now(), owner=None, **more
+            status=status, error=everywhere.text(error), ended_at=timezone.now(), owner=None, **more
         )
         and status == Export.Status.DONE
     ):

@@ -14,6 +14,7 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 
 from runtime.config import from_env
+from runtime.custody.redact import everywhere
 from runtime.errors import ConfigError
 
 
@@ -25,12 +26,14 @@ def seal(text: str) -> str:
 def unseal(sealed: str) -> str:
     """Raises ConfigError where no key of the install opens it."""
     try:
-        return _fernet(_keys()).decrypt(sealed.encode()).decode()
+        opened = _fernet(_keys()).decrypt(sealed.encode()).decode()
     except InvalidToken:
         raise ConfigError(
             "a kept secret cannot be read: it was encrypted with another key; set ONDATRA_ENCRYPTION_KEY to that key, "
             "or enter the secret again"
         ) from None
+    everywhere.add(opened)
+    return opened
 
 
 def _keys() -> tuple[str, ...]:

@@ -13,13 +13,22 @@ from ondatra_web.models import Chunk, Run, Sync
 from ondatra_web.runs import waiting
 
 RECENT = 20
+#: Pixels from one bar to the next, and of the tallest.
+STEP, TALLEST = 7, 20
 
 
 @dataclass(frozen=True)
 class Bar:
+    """One run in a row of bars, in pixels from the top left."""
+
+    x: int
     height: int
     tone: str  # ok, p (partly), f (failed), n (nothing to do)
     title: str
+
+    @property
+    def y(self) -> int:
+        return TALLEST - self.height
 
 
 @dataclass(frozen=True)
@@ -31,6 +40,10 @@ class Listed:
     bars: tuple[Bar, ...]
     due: int
     refused: int  # records that are not at the destination, over all runs
+
+    @property
+    def bars_width(self) -> int:
+        return STEP * len(self.bars)
 
     @property
     def bars_label(self) -> str:
@@ -75,9 +88,10 @@ def _bars(runs: Iterable[Run]) -> tuple[Bar, ...]:
     }
     return tuple(
         Bar(
+            STEP * position,
             4 + round(14 * (r.planned / most) ** 0.5),
             tones.get(Run.Status(r.status), "ok" if r.planned else "n"),
             f"run {r.pk}: {r.get_status_display()}, {r.planned:,} to send",
         )
-        for r in settled
+        for position, r in enumerate(settled)
     )

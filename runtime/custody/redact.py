@@ -13,6 +13,8 @@ from runtime.custody.disguises import may_hold_escapes, readings, unescaped
 HIDDEN = "***"
 #: A body is stored up to this many characters.
 BODY_LIMIT = 64 * 1024
+#: A secret that is hidden from logs and errors has so many characters at least.
+SHORTEST_SECRET = 6
 #: Shorter parts of base64, and bytes of hex, would be found everywhere.
 SHORTEST_PART, SHORTEST_HEX = 6, 4
 #: Of a longer text in base64 that holds a secret, so much is hidden on either side of it.
@@ -24,9 +26,10 @@ _AFTER = re.compile(rf"(?:[A-Za-z0-9+/_-]|%2[bBfF]|\\/){{0,{AROUND}}}(?:=|%3[dD]
 
 class Redactor:
     """Remembers secret values and removes them: as they are, escaped (in JSON, URLs, HTML), in hex, and within
-    base64."""
+    base64. What it learns, `also` learns; values of fewer than `shortest` characters are left out."""
 
-    def __init__(self) -> None:
+    def __init__(self, also: Redactor | None = None, *, shortest: int = 1) -> None:
+        self._also, self._shortest = also, shortest
         self._forms: frozenset[str] = frozenset()
         self._parts: frozenset[str] = frozenset()
         self._pattern = self._part = re.compile("(?!)")
@@ -35,7 +38,9 @@ class Redactor:
 
     def add(self, secret: str) -> None:
         """From now on this value never shows."""
-        if not secret or secret in self._forms:
+        if self._also:
+            self._also.add(secret)
+        if len(secret) < self._shortest or secret in self._forms:
             return
         with self._lock:
             self._forms |= _forms(secret)
@@ -49,7 +54,10 @@ class Redactor:
         return self._forms, self._parts, self._longest
 
     def learn(self, known: tuple[frozenset[str], frozenset[str], int]) -> None:
+        if self._also:
+            self._also.learn(known)
         forms, parts, longest = known
+        forms = frozenset(form for form in forms if len(form) >= self._shortest)
         if forms <= self._forms:
             return
         with self._lock:
@@ -147,6 +155,11 @@ def _without(text: str, spans: list[tuple[int, int]]) -> str:
             kept += [text[at:start], HIDDEN]
         at = max(at, end)
     return "".join([*kept, text[at:]])
+
+
+#: Every secret that this process came to know, its install's among them: for logs, tracebacks and errors. Shorter ones
+#: would be found everywhere.
+everywhere = Redactor(shortest=SHORTEST_SECRET)
 
 
 @lru_cache(maxsize=1024)

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from runtime.custody.redact import Redactor
+from runtime.custody.redact import Redactor, everywhere
 from runtime.errors import Cancelled
 from runtime.push import culprit, starlark
 from runtime.push.api_dict import Api
@@ -56,7 +56,7 @@ class PushFunction:
     def __init__(self, name: str, module: Module, api: Api, secrets: SecretSource) -> None:
         self.name, self.module, self.api = name, module, api
         self.file = module.file
-        self.redactor = Redactor()
+        self.redactor = Redactor(also=everywhere)
         self._authorizer = Authorizer(api.auth, secrets, self.redactor)
         limit = api.rate_limit
         self.limit_key = f"name:{limit.name}" if limit and limit.name else f"lib:{name}"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from runtime.config import from_env
-from runtime.custody.redact import HIDDEN
+from runtime.custody.redact import HIDDEN, everywhere
 from runtime.custody.secrets import Secrets
 from runtime.errors import Problem
 from runtime.model import Dialect
@@ -199,6 +199,7 @@ class _Reader:
             elif found := self.secrets.get(value["env"]):
                 values[key] = found
                 hidden.append(found)
+                everywhere.add(found)
             else:
                 missing.append(value["env"])
         return values

@@ -212,18 +212,18 @@ _STRF = {
 
 def java_format(text: str, node: Node, parsing: bool = False) -> str:
     out = ""
-    for token in re.findall(r"%-?[A-Za-z%]|[A-Za-z]+|[^A-Za-z%]|%", text):
-        if token.startswith("%"):
-            known = _STRF.get(token)
-            if known is None or token == "%g" or parsing and token in ("%y", "%a", "%A", "%j", "%f"):
-                raise Refused(f"{token} in a date format", where(node))
+    for part in re.findall(r"%-?[A-Za-z%]|[A-Za-z]+|[^A-Za-z%]|%", text):
+        if part.startswith("%"):
+            known = _STRF.get(part)
+            if known is None or part == "%g" or parsing and part in ("%y", "%a", "%A", "%j", "%f"):
+                raise Refused(f"{part} in a date format", where(node))
             out += (
                 {"dd": "d", "MM": "M", "HH": "H", "mm": "m", "ss": "s", "hh": "h"}.get(known, known)
                 if parsing
                 else known
             )
         else:
-            out += "''" if token == "'" else token if token in " -/:.,T" and token != "T" else f"'{token}'"
+            out += "''" if part == "'" else part if part in " -/:.,T" and part != "T" else f"'{part}'"
     return out
 
 
