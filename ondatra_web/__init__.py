@@ -5,6 +5,8 @@ views       pages and fragments: rows fetched through `access`, questions asked 
 forms       what a person may write, checked
 access      each kind of row fetched through one function that checks rights
 actions     each write that a page, the API and a command share
+repairs     what support does to a run that is stuck, or whose numbers are off
+admin       the admin site, for support, on the `admin_site` that groups it
 audit       who did what
 queue       what an action asks for becomes a message
 jobs        the workers' actors: an id in, one call

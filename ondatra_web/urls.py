@@ -1,8 +1,8 @@
-from django.contrib import admin
 from django.contrib.auth.views import LogoutView
 from django.urls import include, path
 from django.views.generic import RedirectView
 
+from ondatra_web import admin
 from ondatra_web.views import doors, downloads, exports, finding, home, models, records, retry, run, store, syncs
 from ondatra_web.views.settings import account, audit, members, tokens, workspaces
 

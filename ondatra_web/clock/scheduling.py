@@ -11,10 +11,10 @@ from django.db.models import Q
 from django.utils import timezone
 
 from ondatra_web import actions, people, queue, workers
-from ondatra_web.clock import retention, staged
+from ondatra_web.clock import staged
 from ondatra_web.models import Delivery, Organization, Run, Sync, Worker, Workspace
 from ondatra_web.runs import claims, pending
-from ondatra_web.tracking import exporting, facts, records, sync_log
+from ondatra_web.tracking import exporting, facts, records, retention, sync_log
 from runtime.errors import OndatraError
 from runtime.project import schedules
 

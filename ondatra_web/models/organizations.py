@@ -98,6 +98,9 @@ class ApiToken(models.Model):
     created_at = models.DateTimeField(default=timezone.now)
     last_used_at = models.DateTimeField(null=True, blank=True)
 
+    class Meta:
+        verbose_name = "API token"
+
     def __str__(self) -> str:
         return self.name
 
@@ -115,6 +118,8 @@ class AuditLog(models.Model):
     at = models.DateTimeField(default=timezone.now)
 
     class Meta:
+        verbose_name = "line of the audit log"
+        verbose_name_plural = "audit log"
         indexes = [
             models.Index(fields=["organization", "-id"], name="audit_of_an_organization"),
             models.Index(fields=["organization", "at"], name="audit_by_time"),

@@ -70,6 +70,7 @@ class Delivery(models.Model):
     sealed = models.JSONField(default=dict)  # what the record files follow: tracking.info.rules_of
 
     class Meta:
+        verbose_name_plural = "deliveries"
         indexes = [models.Index(fields=["run", "status", "ordinal"])]
         constraints = [models.UniqueConstraint(fields=["run", "chunk"], name="one_delivery_a_run_and_chunk")]
 

@@ -81,6 +81,9 @@ class ApiCallFile(models.Model):
     url = models.CharField(max_length=1000)
     calls = models.IntegerField()
 
+    class Meta:
+        verbose_name = "request file"
+
     def __str__(self) -> str:
         return self.url
 

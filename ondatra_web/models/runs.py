@@ -119,5 +119,9 @@ class RunLog(models.Model):
     level = models.CharField(max_length=10, default="info")
     text = models.TextField()
 
+    class Meta:
+        verbose_name = "line of a log"
+        verbose_name_plural = "lines of logs"
+
     def __str__(self) -> str:
         return self.text

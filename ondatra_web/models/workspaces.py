@@ -62,6 +62,7 @@ class ModelState(models.Model):
     )  # its table's folder; empty: not built yet, or as its name says
 
     class Meta:
+        verbose_name = "model"
         constraints = [models.UniqueConstraint(fields=["workspace", "name"], name="one_state_a_model")]
 
     def __str__(self) -> str:

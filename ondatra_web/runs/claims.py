@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from ondatra_web import workers
@@ -16,6 +16,7 @@ from ondatra_web.models import Answer, Chunk, Delivery, Job, Run
 from ondatra_web.runs.patience import patiently
 from runtime.delivery import answers
 from runtime.delivery.outbox import Claim, OpenJob
+from runtime.errors import ConfigError
 from runtime.model import Column
 from runtime.staging import states
 
@@ -70,6 +71,21 @@ _taken: set[tuple[int, int]] = set()  # deliveries with the lease under which th
 def _is_astray(delivery: Delivery) -> bool:
     """Claimed for this process by a transaction whose end it never heard of, because the connection broke."""
     return delivery.owner_id == workers.me().pk and (delivery.pk, delivery.lease) not in _taken
+
+
+def release(run: Run) -> int:
+    """Takes a run and what of it is claimed from whoever works on it; how many claims there were. A process that lives
+    on finds its lease lost at its next write; calls that it had begun have no known answer and go again."""
+    with transaction.atomic():
+        run = Run.objects.select_for_update(of=("self",)).select_related("owner").get(pk=run.pk)
+        if run.status not in Run.AT_WORK:
+            raise ConfigError(f"run {run.pk} is {run.status}: only a run that works has a lease")
+        if not run.staged and not workers.is_dead(run.owner):
+            raise ConfigError(f"{run.owner} lives and builds run {run.pk}: cancel the run, or end that process")
+        claimed = open_deliveries(run).exclude(status=Delivery.Status.WAITING)
+        released = claimed.update(owner=None, lease=F("lease") + 1)
+        Run.objects.filter(pk=run.pk).update(owner=None, lease=F("lease") + 1)
+    return released
 
 
 def open_deliveries(run: Run) -> QuerySet[Delivery]:

@@ -24,6 +24,14 @@ from runtime.tracking.info import by_rules
 log = logging.getLogger("ondatra.pending")
 
 
+def write_of(run: Run) -> int:
+    """Writes the files of one run that wait; for how many deliveries. Raises StoreError."""
+    waiting = list(_waiting(run.sync.workspace).filter(run=run))
+    for delivery in waiting:
+        _write(run.sync.workspace, delivery)
+    return len(waiting)
+
+
 def write(workspace: Workspace) -> int:
     """Writes what waits, store by store; for how many deliveries. What still cannot be written waits on."""
     written, down = 0, set()

@@ -15,9 +15,8 @@ from django.test import Client
 from django.utils import timezone
 
 from ondatra_web import queue
-from ondatra_web.clock import retention
 from ondatra_web.models import AuditLog, Export, Run, Worker
-from ondatra_web.tracking import exporting
+from ondatra_web.tracking import exporting, retention
 from ondatra_web.views import downloads
 from runtime.custody.masks import Masker
 from runtime.errors import ConfigError

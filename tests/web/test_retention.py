@@ -12,9 +12,8 @@ from django.test import Client
 from django.utils import timezone
 from seaweed import S3Server
 
-from ondatra_web.clock import retention
 from ondatra_web.models import ApiCallFile, Bucket, MessageGroup, RecordFile, Run, RunLog, Workspace
-from ondatra_web.tracking import buckets, records, stores
+from ondatra_web.tracking import buckets, records, retention, stores
 from runtime.errors import StoreError
 from runtime.records import query
 from runtime.records.filter import Filter

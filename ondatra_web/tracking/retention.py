@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from ondatra_web.models import ApiCallFile, Bucket, Export, RecordFile, Run, RunLog
 from ondatra_web.tracking import exporting, stores
-from runtime.errors import OndatraError
+from runtime.errors import ConfigError, OndatraError
 from runtime.store.base import Store
 
 log = logging.getLogger("ondatra.retention")
@@ -40,7 +40,7 @@ def expire() -> int:
         if place in down:
             continue
         try:
-            _expire(run, days)
+            _expire(run, f"after {days} days")
         except OndatraError as error:
             down.add(place)
             log.warning("the records of run %s past their retention of %s days stay for now: %s", run.pk, days, error)
@@ -72,7 +72,18 @@ def _older(runs: QuerySet[Run], days: int) -> QuerySet[Run]:
     return runs.filter(created_at__lt=timezone.now() - dt.timedelta(days=days))[:MOST]
 
 
-def _expire(run: Run, days: int) -> None:
+def expire_now(run: Run) -> None:
+    """Removes the records of one run that has ended, whatever its days are. Raises StoreError, ConfigError."""
+    if run.ended_at is None:
+        raise ConfigError(f"run {run.pk} is {run.status}: its records can be removed once it has ended")
+    if run.tracking == "pending":
+        raise ConfigError(f"record files of run {run.pk} still wait for the store: write them first")
+    if run.rows_expired_at is not None:
+        raise ConfigError(f"the records of run {run.pk} expired already, at {run.rows_expired_at:%Y-%m-%d %H:%M} UTC")
+    _expire(run, "by hand")
+
+
+def _expire(run: Run, when: str) -> None:
     kept = list(RecordFile.objects.filter(run=run, batch_type=INVALID)) if _still_shown(run) else []
     if run.dry_run:
         shutil.rmtree(Path(settings.ONDATRA.data_dir) / "dry_runs" / str(run.pk), ignore_errors=True)
@@ -86,9 +97,9 @@ def _expire(run: Run, days: int) -> None:
         RecordFile.objects.filter(run=run).exclude(pk__in=[f.pk for f in kept]).delete()
         ApiCallFile.objects.filter(run=run).delete()
         if removed:
-            RunLog.objects.create(run=run, text=f"the records were removed after {days} days: {removed:,} files")
+            RunLog.objects.create(run=run, text=f"the records were removed {when}: {removed:,} files")
         Run.objects.filter(pk=run.pk).update(rows_expired_at=timezone.now())
-    log.info("run %s of %s is past its retention of %s days: %s files removed", run.pk, run.sync.name, days, removed)
+    log.info("the records of run %s of %s were removed %s: %s files", run.pk, run.sync.name, when, removed)
 
 
 def _remove(store: Store, run: Run, kept: set[str]) -> int:
