@@ -43,6 +43,11 @@ def test_no_module_is_longer_than_can_be_read_in_a_sitting() -> None:
     assert {name: n for name, n in lengths.items() if n > MOST_LINES} == {}
 
 
+def test_no_file_of_tests_is_longer_either() -> None:
+    lengths = {p.name: len(p.read_text(encoding="utf-8").splitlines()) for p in (ROOT / "tests").rglob("test_*.py")}
+    assert {name: n for name, n in lengths.items() if n > MOST_LINES} == {}
+
+
 def test_no_function_is_longer_than_a_screen() -> None:
     assert {name: n for path in CODE for name, n in _functions(path) if n > MOST_OF_A_FUNCTION} == {}
 

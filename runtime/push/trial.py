@@ -3,6 +3,7 @@ evaluates its top, and constants (`list(range(1 << 30))`) wherever they stand.""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from runtime.errors import OndatraError, Problem, ProjectError
@@ -11,6 +12,8 @@ from runtime.push.starlark import Loader, Module
 
 #: Seconds without a word after which a trial is ended.
 PATIENCE = 3.0
+#: Characters of a message, which a file may make of anything (`fail`).
+LONGEST = 1_000
 
 
 def tried(loader: Loader, file: str) -> Module:
@@ -31,8 +34,13 @@ def tried(loader: Loader, file: str) -> Module:
         sandbox().call(("try", file), answer, most=PATIENCE)
     except SandboxDied as died:
         raise ProjectError([Problem(*at, f"this cannot be evaluated: {died}")]) from None
-    except ProjectError:
-        raise
+    except ProjectError as error:
+        raise ProjectError([replace(p, message=_cut(p.message)) for p in error.problems]) from None
     except OndatraError as error:
         raise ProjectError([Problem(*at, f"this cannot be evaluated: {error}")]) from None
     return Module.of(file, texts, lambda: loader.load(file).frozen)
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}… ({len(line):,} characters)"

@@ -25,13 +25,13 @@ def run(transactional_db: None, tmp_path: Path) -> Run:
     sync = filled.a_sync(place, schedule="every 1h", description="Aircraft")
     for n in range(60):
         filled.a_run(sync, "failed" if n % 9 == 0 else "completed", **filled.closing(10 * n + 1))
-    run = filled.a_run(
-        sync, "working", **filled.closing(4), staged=True, step="push", step_times={"push": "2026-01-15T06:00:00+00:00"}
-    )
+    begun = {"push": "2026-01-15T06:00:00+00:00"}
+    filled.a_run(sync, "working", **filled.closing(4), staged=True, step="push", step_times=begun)
+
     run = filled.a_run(sync, "completed_with_rejects", **filled.closing(2, rejected=1), tracking="written", staged=True)
-    filled.put_records(
-        run, tmp_path, [filled.record("N1"), filled.record("N2", "rejected", "422: year", "reject", row=1)]
-    )
+    refused = filled.record("N2", "rejected", "422: year", "reject", row=1)
+    filled.put_records(run, tmp_path, [filled.record("N1"), refused])
+
     chunk = Chunk.objects.create(sync=sync, staged_by=run, url="file:///c", rows=2, records=2, states=b"")
     delivery = Delivery.objects.create(
         run=run, chunk=chunk, ordinal=1, rows=2, records=2, status="closed", counts={"succeeded": 1, "rejected": 1}

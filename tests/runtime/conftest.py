@@ -9,6 +9,8 @@ import pytest
 from push_bench import Bench
 from web_server import WebServer, web_server
 
+from runtime.store.folder import FolderStore
+
 
 @pytest.fixture
 def server() -> Iterator[WebServer]:
@@ -19,3 +21,8 @@ def server() -> Iterator[WebServer]:
 @pytest.fixture
 def bench(tmp_path: Path, server: WebServer) -> Bench:
     return Bench(tmp_path, server.url)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> FolderStore:
+    return FolderStore(tmp_path / "store")

@@ -175,3 +175,8 @@ def waiting(staged: Staged, state: int, first_id: int = 1) -> list[WaitingChunk]
         WaitingChunk(first_id + i, c.url, np.full(c.rows, states.BLOCKED if c.waits else state, dtype=np.uint8))
         for i, c in enumerate(staged.chunks)
     ]
+
+
+def column(url: str, name: str) -> list[Any]:
+    """What a chunk holds there."""
+    return read_chunk(url, None).column(name).to_pylist()

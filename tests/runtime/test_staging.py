@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from staged import Lake, lines, rows_of, waiting
+from staged import Lake, column, lines, rows_of, waiting
 
 from runtime.errors import HistoryGone
-from runtime.lake.spark import session
 from runtime.staging import states
-from runtime.staging.chunks import WaitingChunk, read_chunk, read_column
-from runtime.staging.layout import write_plain
+from runtime.staging.chunks import WaitingChunk, read_chunk
 from runtime.staging.units import unit_starts
 from runtime.staging.waiting import needs_stage
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture(scope="module")
-def spark() -> Any:
-    return session()
-
-
-def column(url: str, name: str) -> list[Any]:
-    return read_chunk(url, None).column(name).to_pylist()
 
 
 # order
@@ -109,118 +96,6 @@ def test_a_tracked_group_goes_deletes_first_and_vanished_groups_before_all(spark
         ),
     ]
     assert (staged.changed, staged.deleted, staged.carried) == (3, 1, 0)
-
-
-# files
-
-
-def test_a_large_first_run_becomes_files_of_about_the_wanted_size_in_key_order(spark: Any, tmp_path: Path) -> None:
-    lake = Lake(spark, tmp_path, "tracked")
-    spark.range(70_000).selectExpr(
-        "CAST(id DIV 7 AS STRING) AS id",
-        "CAST(id % 7 AS STRING) AS n",
-        "id AS __ondatra_h1",
-        "id AS __ondatra_h2",
-        "CAST(id DIV 7 AS STRING) AS __ondatra_key",
-    ).createOrReplaceTempView("new_rows")
-    lake.insert_view()
-    staged = lake.stage(None, chunk_rows=10_000)
-    sizes = [c.rows for c in staged.chunks]
-    assert (sum(sizes), staged.changed) == (70_000, 70_000)
-    assert min(sizes) > 7_000 and max(sizes) < 13_000
-    keys = [k for c in staged.chunks for k in column(c.url, "__ondatra_key")]
-    assert keys == sorted(keys)
-    assert (
-        sum(len(unit_starts(read_chunk(c.url, None), "tracked")) for c in staged.chunks) == 10_000
-    )  # no group in two files
-
-
-def test_a_large_append_keeps_the_order_of_row_ids_over_its_files(spark: Any, tmp_path: Path) -> None:
-    lake = Lake(spark, tmp_path, "append")
-    spark.range(30_000).selectExpr(
-        "lpad(id, 6, '0') AS id", "'x' AS n", "id AS __ondatra_h1", "id AS __ondatra_h2"
-    ).createOrReplaceTempView("new_rows")
-    lake.insert_view()
-    staged = lake.stage(None, chunk_rows=10_000)
-    ids = [i for c in staged.chunks for i in column(c.url, "__ondatra_rowid")]
-    assert len(staged.chunks) == 3 and len(ids) == 30_000 and ids == sorted(ids)
-
-
-def test_a_large_table_keeps_deletes_and_inserts_in_files_of_their_own(spark: Any, tmp_path: Path) -> None:
-    lake = Lake(spark, tmp_path, "table")
-    spark.range(20_000).selectExpr(
-        "lpad(id, 6, '0') AS id", "'x' AS n", "id AS __ondatra_h1", "id AS __ondatra_h2"
-    ).createOrReplaceTempView("new_rows")
-    lake.insert_view()
-    mark = lake.version
-    spark.sql(
-        f"INSERT OVERWRITE {lake.table.sql} (id, n, __ondatra_h1, __ondatra_h2) SELECT id, 'y', __ondatra_h1 + 1, "
-        f"__ondatra_h2 FROM new_rows"
-    )
-    staged = lake.stage(mark, chunk_rows=10_000)
-    assert [(c.phase, c.change_counts.keys() == {"insert" if c.phase else "delete"}) for c in staged.chunks] == [
-        (0, True)
-    ] * 2 + [(1, True)] * 2
-    for phase in (0, 1):
-        ids = [i for c in staged.chunks if c.phase == phase for i in column(c.url, "__ondatra_rowid")]
-        assert len(ids) == 20_000 and ids == sorted(ids)
-    assert (staged.changed, staged.deleted) == (20_000, 20_000)
-
-
-def test_types_survive_the_file(spark: Any, tmp_path: Path) -> None:
-    lake = Lake(spark, tmp_path, "append")
-    spark.sql(f"ALTER TABLE {lake.table.sql} SET TBLPROPERTIES ('delta.feature.timestampNtz' = 'supported')")
-    spark.sql(f"""ALTER TABLE {lake.table.sql} ADD COLUMNS (at TIMESTAMP_LTZ, ntz TIMESTAMP_NTZ, day DATE,
-                  price DECIMAL(38, 2), tags ARRAY<STRING>,
-                  owner STRUCT<name: STRING, age: INT>, `odd name, ünd so` BINARY)""")
-    spark.sql(f"""INSERT INTO {lake.table.sql} (id, n, at, ntz, day, price, tags, owner, `odd name, ünd so`)
-                  VALUES ('a', 'b',
-                  TIMESTAMP_LTZ '2026-01-15 08:09:10.123456Z', TIMESTAMP_NTZ '1500-01-15 08:09:10', DATE '2026-01-15',
-                  12345678901234567890.25,
-                  array('x', NULL), named_struct('name', 'z', 'age', 3), X'00FF')""")
-    (chunk,) = lake.stage(None).chunks
-    (row,) = (
-        read_chunk(chunk.url, None)
-        .select(["at", "ntz", "day", "price", "tags", "owner", "odd name, ünd so"])
-        .to_pylist()
-    )
-    assert row == {
-        "at": datetime(2026, 1, 15, 8, 9, 10, 123456, UTC),
-        "ntz": datetime(1500, 1, 15, 8, 9, 10),
-        "day": date(2026, 1, 15),
-        "price": Decimal("12345678901234567890.25"),
-        "tags": ["x", None],
-        "owner": {"name": "z", "age": 3},
-        "odd name, ünd so": b"\x00\xff",
-    }
-
-
-def test_times_survive_the_file(spark: Any, tmp_path: Path) -> None:
-    (url,) = write_plain(spark.sql("SELECT TIME '08:09:10.000001' AS t"), tmp_path.as_uri(), 1)
-    assert read_chunk(url, None).column("t").to_pylist() == [time(8, 9, 10, 1)]
-
-
-def test_plain_rows_are_cut_into_files(spark: Any, tmp_path: Path) -> None:
-    urls = write_plain(spark.range(2_500), tmp_path.as_uri(), 2_500, chunk_rows=1_000)
-    assert len(urls) == 2
-    assert sorted(i for url in urls for i in read_column(url, "id").tolist()) == list(range(2_500))
-
-
-def test_plain_rows_in_an_order_keep_it_over_all_files_however_many_are_equal(spark: Any, tmp_path: Path) -> None:
-    rows = spark.range(3_000, numPartitions=3).selectExpr(
-        "CASE WHEN id % 3 = 0 THEN NULL ELSE CAST(id % 3 AS STRING) END AS k", "id % 3 AS h", "id"
-    )
-    urls = write_plain(rows, tmp_path.as_uri(), 3_000, chunk_rows=500, order=("k", "h"))
-    tables = [read_chunk(url, None) for url in urls]
-    assert 5 <= len(urls) <= 6 and max(t.num_rows for t in tables) < 900 and tables[0].column_names == ["k", "h", "id"]
-    assert [k for t in tables for k in t.column("k").to_pylist()] == [None] * 1_000 + ["1"] * 1_000 + ["2"] * 1_000
-
-
-def test_a_mask_reads_only_its_rows(spark: Any, tmp_path: Path) -> None:
-    lake = Lake(spark, tmp_path, "merge")
-    lake.insert(("a", "1"), ("b", "1"), ("c", "1"))
-    (chunk,) = lake.stage(None).chunks
-    assert read_chunk(chunk.url, np.array([True, False, True])).column("id").to_pylist() == ["a", "c"]
 
 
 # what waits
@@ -308,50 +183,6 @@ def test_what_waits_behind_a_job_becomes_what_its_outcome_makes_it(spark: Any, t
     assert (staged.changed, staged.carried) == (0, 2)
 
 
-# everything again
-
-
-def test_a_full_run_sends_each_current_row_and_the_deletes_that_wait(spark: Any, tmp_path: Path) -> None:
-    lake = Lake(spark, tmp_path, "merge")
-    lake.insert(("a", "1"), ("b", "1"), ("c", "1"))
-    (chunk,), mark = lake.stage(None).chunks, lake.version
-    fresh = WaitingChunk(1, chunk.url, np.array([states.REJECTED, states.DONE, states.DONE], dtype=np.uint8))
-    lake.change([], gone=["c"])
-    deletes, mark = waiting(lake.stage(mark, fresh), states.REJECTED, first_id=2), lake.version
-    staged = lake.stage(mark, fresh, *deletes, own_from=mark, full=True)
-    assert lines(staged) == [("delete", "c", "1"), ("insert", "a", "1"), ("update_postimage", "b", "1")]
-    assert {i: p.tolist() for i, p in staged.superseded.items()} == {1: [0], 2: [0]}
-    assert (staged.changed, staged.deleted, staged.carried) == (2, 0, 1)
-
-
-def test_a_row_sent_again_whose_source_changed_meanwhile_is_an_ordinary_change(spark: Any, tmp_path: Path) -> None:
-    lake = Lake(spark, tmp_path, "merge")
-    lake.insert(("a", "1"), ("b", "1"))
-    mark = lake.version
-    again = waiting(lake.stage(mark, full=True), states.REFUSED)
-    lake.change([("a", "2")], gone=["b"])
-    staged = lake.stage(mark, *again)
-    assert lines(staged) == [("delete", "b", "1"), ("update_preimage", "a", "1"), ("update_postimage", "a", "2")]
-
-
-@pytest.mark.parametrize("kind", ["table", "tracked", "append", "scd2"])
-def test_a_full_run_of_other_kinds_sends_current_rows_only(spark: Any, tmp_path: Path, kind: str) -> None:
-    lake = Lake(spark, tmp_path, kind)
-    lake.insert(("a", "1"), ("b", "1"))
-    if kind == "scd2":
-        lake.change([("a", "2")])
-    what = "update_postimage" if kind == "scd2" else "insert"
-    staged = lake.stage(lake.version, full=True)
-    assert lines(staged) == [(what, "a", "2" if kind == "scd2" else "1"), (what, "b", "1")]
-    assert (staged.changed, staged.deleted) == (2, 0)
-
-
-def test_a_first_full_run_inserts(spark: Any, tmp_path: Path) -> None:
-    lake = Lake(spark, tmp_path, "merge")
-    lake.insert(("a", "1"))
-    assert lines(lake.stage(None, full=True)) == [("insert", "a", "1")]
-
-
 # housekeeping
 
 
@@ -385,17 +216,6 @@ def test_columns_may_be_called_anything_that_is_not_reserved(spark: Any, tmp_pat
         read_chunk(staged.chunks[0].url, None).select(["id", "n", "part", "__first", "a.b é", "version"]).to_pylist()
     )
     assert row == {"id": "a", "n": "2", "part": "p", "__first": "f", "a.b é": "x", "version": 3}
-
-
-def test_a_full_run_leaves_rows_of_an_open_job_to_the_job(spark: Any, tmp_path: Path) -> None:
-    lake = Lake(spark, tmp_path, "merge")
-    lake.insert(("a", "1"), ("b", "1"))
-    (chunk,), mark = lake.stage(None).chunks, lake.version
-    job = WaitingChunk(1, chunk.url, np.array([states.BLOCKED, states.DONE], dtype=np.uint8))
-    lake.change([("a", "2")])
-    staged = lake.stage(mark, job, full=True)
-    assert lines(staged) == [("update_postimage", "b", "1")]
-    assert lines(staged, waits=True) == [("update_preimage", "a", "1"), ("update_postimage", "a", "2")]
 
 
 def test_partitions_are_replaced_deletes_first(spark: Any, tmp_path: Path) -> None:

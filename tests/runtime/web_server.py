@@ -111,3 +111,8 @@ def slowly(pause: float) -> Callable[[Seen], Reply]:
         return 200, {}, seen.body or b"{}"
 
     return reply
+
+
+def gaps(server: WebServer) -> list[float]:
+    """Seconds between one request and the next."""
+    return [b.at - a.at for a, b in zip(server.seen, server.seen[1:], strict=False)]
