@@ -12,7 +12,7 @@ from django.urls import reverse
 
 #: What stands together, in the order of the index.
 GROUPS = {
-    "People": ("User", "Group", "Organization", "Membership", "ApiToken", "AuditLog"),
+    "People": ("User", "Group", "Organization", "Membership", "WorkspaceRole", "Invitation", "ApiToken", "AuditLog"),
     "Workspaces": ("Workspace", "ModelState", "Destination", "Bucket"),
     "Syncs and runs": ("Sync", "Run", "MessageGroup", "Export"),
     "Delivery": ("Chunk", "Delivery", "Job", "RecordFile", "ApiCallFile"),

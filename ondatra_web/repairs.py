@@ -49,9 +49,9 @@ def recount_waiting(sync: Sync, *, user: AbstractBaseUser | None = None) -> dict
     """Adds up anew what of a sync waits; what was wrong, as `[before, after]`. Raises ConfigError."""
     with transaction.atomic():
         wrong = recounting.of_sync(sync)
-        audit.write(sync.workspace.organization_id, user, "recount_sync", sync.name, wrong)
+        audit.write(sync.workspace.organization_id, user, "recount_sync", sync.name, wrong, sync=sync)
     return wrong
 
 
 def _note(run: Run, user: AbstractBaseUser | None, action: str, detail: dict[str, Any]) -> None:
-    audit.write(run.sync.workspace.organization_id, user, action, f"run {run.pk}", detail)
+    audit.write(run.sync.workspace.organization_id, user, action, f"run {run.pk}", detail, sync=run.sync)

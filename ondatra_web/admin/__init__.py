@@ -4,7 +4,7 @@ the homes that pages and commands use, asked for and written into the audit log.
 looking     a page that looks: no count of a large table, no search without an index
 columns     links, separators, sizes: what a person can read
 deeds       what may be done to a row, with the page that asks first
-people      persons, organizations, memberships, tokens, the audit log; `tokens` ends what they have
+people      persons, organizations, memberships, tokens, the audit log
 places      workspaces, models, destinations, buckets
 syncs       syncs, with `sync_deeds`
 runs        runs, with `run_deeds`; message groups, exports

@@ -10,11 +10,10 @@ from django.contrib.auth.models import Group, User
 from django.db.models import Q
 from django.http import HttpRequest
 
-from ondatra_web import audit, models
+from ondatra_web import audit, models, people, tokens
 from ondatra_web.admin.columns import link, told
 from ondatra_web.admin.deeds import Deed
 from ondatra_web.admin.looking import Edit, Look, is_id
-from ondatra_web.admin.tokens import end_sessions, revoke
 
 admin.site.unregister([User, Group])
 
@@ -24,7 +23,22 @@ def _asks_sessions(person: User) -> list[str]:
 
 
 def _end_sessions(person: User, user: Any) -> str:
-    return f"{end_sessions(person, user=user):,} sessions of {person} are ended."
+    return f"{people.end_sessions(person, user=user):,} sessions of {person} are ended."
+
+
+def _revoke(token: models.ApiToken, user: Any) -> str:
+    tokens.revoke(token, user=user)
+    return f"{token.name} is revoked."
+
+
+def _make_admin(member: models.Membership, user: Any) -> str:
+    people.change_role(member, models.Role.ADMIN, user=user)
+    return f"{member.user} is an admin of {member.organization}."
+
+
+def _remove(member: models.Membership, user: Any) -> str:
+    people.remove(member, user=user)
+    return f"{member.user} belongs to {member.organization} no more."
 
 
 @admin.register(User)
@@ -73,6 +87,7 @@ class OrganizationAdmin(Edit):
     below = (
         ("Workspaces", "workspace", "organization"),
         ("Memberships", "membership", "organization"),
+        ("Invitations", "invitation", "organization"),
         ("API tokens", "apitoken", "organization"),
         ("Buckets", "bucket", "organization"),
         ("Audit log", "auditlog", "organization"),
@@ -95,7 +110,9 @@ class OrganizationAdmin(Edit):
 
 
 @admin.register(models.Membership)
-class MembershipAdmin(Edit):
+class MembershipAdmin(Look):
+    """Made here for an organization that has nobody; else its admins invite people and give them roles."""
+
     person = link("user", "person")
     organization = link("organization", "organization")
     list_display = ("id", person, organization, "role")
@@ -104,24 +121,54 @@ class MembershipAdmin(Edit):
     raw_id_fields = ("user", "organization")
     fields = ("user", "organization", "role")
     search_help_text = "The whole name of a person, or an id"
+    below = (("Roles in workspaces", "workspacerole", "membership"),)
+    deeds = (
+        Deed(
+            "admin",
+            "Make an admin",
+            lambda member: [f"{member.user} may do everything in {member.organization}."],
+            _make_admin,
+            lambda member: member.role != models.Role.ADMIN,
+        ),
+        Deed(
+            "remove",
+            "Remove from the organization",
+            lambda member: [f"{member.user} loses every role in {member.organization}, and the tokens there."],
+            _remove,
+        ),
+    )
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("ondatra_web.add_membership")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return self.get_fields(request, obj) if obj else ()
 
     def found(self, term: str) -> Q | None:
         named = Q(user__username=term)
         return named | Q(pk=int(term)) if is_id(term) else named
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return ("user", "organization") if obj else ()
-
     def save_model(self, request: HttpRequest, obj: models.Membership, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
-        self._note(request, obj, "change_role" if change else "join")
+        audit.write(obj.organization_id, _who(request), "join", str(obj.user), {"role": obj.role})
 
-    def delete_model(self, request: HttpRequest, obj: models.Membership) -> None:
-        self._note(request, obj, "remove_member")
-        super().delete_model(request, obj)
 
-    def _note(self, request: HttpRequest, obj: models.Membership, action: str) -> None:
-        audit.write(obj.organization_id, _who(request), action, str(obj.user), {"role": obj.role})
+@admin.register(models.WorkspaceRole)
+class WorkspaceRoleAdmin(Look):
+    membership = link("membership", "membership")
+    workspace = link("workspace", "workspace")
+    list_display = ("id", membership, workspace, "role")
+    list_select_related = ("membership__user", "membership__organization", "workspace")
+    columns = (membership, workspace, "role")
+
+
+@admin.register(models.Invitation)
+class InvitationAdmin(Look):
+    organization = link("organization", "organization")
+    workspace = link("workspace", "workspace")
+    list_display = ("id", "email", organization, workspace, "role", "created_by", "expires_at")
+    list_select_related = ("organization", "workspace", "created_by")
+    columns = ("email", organization, workspace, "role", "created_by", "created_at", "expires_at")
 
 
 def _who(request: HttpRequest) -> User | None:
@@ -141,7 +188,7 @@ class ApiTokenAdmin(Look):
             "revoke",
             "Revoke it",
             lambda token: [f"Whatever uses {token} of {token.user} in {token.organization} stops working at once."],
-            lambda token, user: revoke(token, user=user),
+            _revoke,
         ),
     )
 
@@ -156,11 +203,11 @@ class AuditLogAdmin(Look):
 
     person = link("user", "person")
     organization = link("organization", "organization")
-    list_display = ("at", person, "action", "target", organization)
+    list_display = ("at", "who", "action", "target", organization)
     list_display_links = ("at",)
     list_select_related = ("user", "organization")
     search_help_text = "The whole name of a person"
-    columns = ("at", person, "action", "target", organization)
+    columns = ("at", "who", person, "action", "target", organization)
 
     def found(self, term: str) -> Q | None:
         person = User.objects.filter(username=term).first()

@@ -6,7 +6,7 @@ from django.db import migrations
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('ondatra_web', '0009_marks'),
+        ('ondatra_web', '0010_people'),
     ]
 
     operations = [

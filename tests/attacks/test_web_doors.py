@@ -20,8 +20,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.test import Client, RequestFactory, override_settings
 
-from ondatra_web import headers, redaction
-from ondatra_web.api import tokens
+from ondatra_web import headers, redaction, tokens
 from ondatra_web.models import Export, Run
 from ondatra_web.runs import ending, progress
 from ondatra_web.tracking import vault

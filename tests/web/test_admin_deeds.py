@@ -13,8 +13,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from ondatra_web import workers
-from ondatra_web.api import tokens
+from ondatra_web import tokens, workers
 from ondatra_web.models import ApiToken, AuditLog, Chunk, Delivery, RecordFile, Run, Sync, Worker
 from runtime.errors import LeaseLost
 from runtime.staging import states
@@ -209,7 +208,7 @@ def test_a_token_that_is_revoked_opens_nothing_any_more(staff: Client, sync: Syn
 
     assert staff.get("/api/v1/syncs", headers=headers).status_code == 401
     assert not ApiToken.objects.exists()
-    assert _written("revoke_token") == [("ada", "poller", {"token": row.pk})]
+    assert _written("revoke_token") == [("ada", "poller", {"token": row.pk, "of": "bob"})]
 
 
 def test_staff_that_may_only_look_is_offered_nothing_and_does_nothing(client: Client, sync: Sync) -> None:
@@ -238,15 +237,17 @@ def test_whoever_is_no_staff_comes_in_by_the_one_way_to_sign_in_or_not_at_all(cl
     assert client.post(f"/admin/ondatra_web/run/{run.pk}/do/expire/", follow=True).status_code == 403
 
 
-def test_memberships_and_organizations_that_support_changes_are_written_down(staff: Client, sync: Sync) -> None:
+def test_an_organization_that_has_nobody_gets_an_admin_who_stays_the_last(staff: Client, sync: Sync) -> None:
     bob, organization = filled.person("bob", None), sync.workspace.organization
-    role = str(next(iter(type(sync.workspace.organization.membership_set.model()).role.field.choices))[0])
 
-    staff.post("/admin/ondatra_web/membership/add/", {"user": bob.pk, "organization": organization.pk, "role": role})
+    staff.post(
+        "/admin/ondatra_web/membership/add/", {"user": bob.pk, "organization": organization.pk, "role": "viewer"}
+    )
     made = organization.membership_set.get()
-    staff.post(f"/admin/ondatra_web/membership/{made.pk}/delete/", {"post": "yes"})
 
+    assert _done(staff, "membership", made.pk, "admin") == [f"bob is an admin of {organization}."]
+    assert "bob is the last admin" in _done(staff, "membership", made.pk, "remove")[0]
     assert [(a.action, a.target, a.detail) for a in AuditLog.objects.order_by("pk")] == [
-        ("join", "bob", {"role": role}),
-        ("remove_member", "bob", {"role": role}),
+        ("join", "bob", {"role": "viewer"}),
+        ("change_role", "bob", {"role": "admin"}),
     ]

@@ -114,6 +114,7 @@ def _fill(sync: models.Sync, number: int) -> None:
         models.AuditLog(
             organization=sync.workspace.organization,
             user=ada,
+            who="ada",
             action="read_records",
             target=f"run {run.pk}",
             detail={"identifier": MARK},

@@ -99,6 +99,8 @@ def place(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Any:
             "content_type_id": 1,
             "app_label": "ondatra_web",
             "id": 1,
+            "key": 1,
+            "deed": "expire",
             "token": default_token_generator.make_token(bystander),
         },
     )
