@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from runtime.errors import Cancelled
+
 #: Seconds between two looks whether the work was cancelled.
 LOOK_EVERY = 0.5
 #: So long after a cancel the work may still end by itself.
@@ -103,6 +105,12 @@ def sleep(seconds: float, cancelled: Callable[[], bool]) -> bool:
         time.sleep(min(left, LOOK_EVERY))
 
     return True
+
+
+def wait(seconds: float, cancelled: Callable[[], bool], why: str) -> None:
+    """The same for what cannot go on after a cancel: raises Cancelled, which says what it waited for."""
+    if not sleep(seconds, cancelled):
+        raise Cancelled(f"the run was cancelled while it waited for {why}")
 
 
 @contextmanager

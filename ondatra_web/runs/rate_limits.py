@@ -10,7 +10,8 @@ from django.db import transaction
 
 from ondatra_web.models import RateLimitHit, Workspace
 from ondatra_web.runs.patience import patiently
-from runtime.push.http.rate_limits import LONGEST_PAUSE, Limiter, RedisLimiter, wait
+from runtime.push.http.rate_limits import LONGEST_PAUSE, Limiter, RedisLimiter
+from runtime.threads import wait
 
 #: Until when a budget rests, and when it was told to.
 PAUSE, ASKED = "pause:", "paused:"

@@ -32,6 +32,7 @@ NAMES = (
 )
 LINE = re.compile(r"\s*--\s*@(\w+)\s*(:?)\s*(.*?)\s*$")
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+QUOTED = r'"(?:[^"]|"")*"'
 #: Which kinds a directive goes with; those not named go with all.
 ONLY_FOR = {"group_key": ("tracked",), "on_missing": ("merge",), "partitioned_by": ("partition",)}
 
@@ -238,14 +239,24 @@ def _arguments(text: str) -> tuple[str, ...]:
     return tuple(a.replace("''", "'") if a or not b else b.replace('""', '"') for a, b in re.findall(item, text, re.S))
 
 
+def _parts(text: str) -> list[str]:
+    """What commas part; those within double quotes do not."""
+    return [part.strip() for part in re.sub(f"({QUOTED})|,", lambda m: m[1] or "\0", text).split("\0")]
+
+
+def _bare(name: str) -> str:
+    """A column as SQL names it: within double quotes a doubled one stands for itself."""
+    return name[1:-1].replace('""', '"') if re.fullmatch(QUOTED, name) else name
+
+
 def _one(text: str) -> str:
-    if not text or "," in text:
+    if not text or len(_parts(text)) > 1:
         raise Wrong(f"one column is expected; found {text!r}")
-    return text.strip('"')
+    return _bare(text)
 
 
 def _columns(text: str) -> tuple[str, ...]:
-    names = tuple(part.strip().strip('"') for part in text.split(","))
+    names = tuple(map(_bare, _parts(text)))
     if not all(names):
         raise Wrong(f"a column, or several separated by commas, is expected; found {text!r}")
     twice = [n for i, n in enumerate(names) if n.lower() in [m.lower() for m in names[:i]]]
@@ -286,14 +297,14 @@ def _renamed(text: str) -> str:
 
 def _masks(text: str) -> tuple[Mask, ...]:
     masks: list[Mask] = []
-    for part in _columns(text):
-        column, colon, how = part.partition(":")
-        how = how.strip() if colon else "redact"
+    for part in _parts(text):
+        match = re.fullmatch(f"({QUOTED}|[^:]+?)\\s*(?::(.*))?", part)
+        column, how = (_bare(match[1]), "redact" if match[2] is None else match[2].strip()) if match else ("", "")
         if how not in ("hash", "redact", "last4"):
             raise Wrong(f"column, column:hash, column:redact or column:last4 is expected; found {part!r}")
-        if column.strip().lower() in (m.column.lower() for m in masks):
-            raise Wrong(f"{column.strip()!r} stands twice in {text!r}")
-        masks.append(Mask(column.strip(), how))  # type: ignore[arg-type]
+        if column.lower() in (m.column.lower() for m in masks):
+            raise Wrong(f"{column!r} stands twice in {text!r}")
+        masks.append(Mask(column, how))  # type: ignore[arg-type]
     return tuple(masks)
 
 

@@ -21,13 +21,13 @@ from runtime.custody.redact import Redactor
 from runtime.errors import Cancelled, OndatraError
 from runtime.push import json_text
 from runtime.push.api_dict import Api
-from runtime.push.http import rate_limits
 from runtime.push.http.addresses import join_url
 from runtime.push.http.answers import Answer
 from runtime.push.http.auth import SecretSource
 from runtime.push.http.requester import Request
 from runtime.push.json_text import TooDeep, is_json
 from runtime.push.starlark import Watch, current
+from runtime.threads import wait
 
 _NOTHING: Mapping[str, str] = {}
 #: JSON values that may not read the same in Starlark: as the whole of an answer, and as a field of an object.
@@ -316,7 +316,7 @@ def _sleep(seconds: float) -> None:
     session: Session = current()
     if session.replayed:
         return
-    session.away(lambda: rate_limits.wait(_number(seconds, "seconds", 0) or 0.0, session.cancelled, "sleep()"))
+    session.away(lambda: wait(_number(seconds, "seconds", 0) or 0.0, session.cancelled, "sleep()"))
 
 
 def _hmac_sha256(key: str, text: str) -> str:

@@ -13,8 +13,9 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from runtime.errors import Cancelled, OndatraError
+from runtime.errors import OndatraError
 from runtime.push.http.answers import Answer
+from runtime.threads import wait
 
 #: How long a Redis that does not answer is waited for before the call fails.
 REDIS_PATIENCE = 30.0
@@ -54,15 +55,6 @@ def _moment(text: str) -> float | None:
     except (TypeError, ValueError, OverflowError, IndexError):
         return None
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
-
-
-def wait(seconds: float, cancelled: Callable[[], bool], why: str) -> None:
-    """Sleeps, but looks every half second whether the run was cancelled. Raises Cancelled."""
-    end = time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0:
-        if cancelled():
-            raise Cancelled(f"the run was cancelled while it waited for {why}")
-        time.sleep(min(left, 0.5))
 
 
 class MemoryLimiter:

@@ -17,7 +17,8 @@ from runtime.push.http.answers import Answer
 from runtime.push.http.auth import Authorizer
 from runtime.push.http.calls import Calls, Key
 from runtime.push.http.client import AnswerTooLarge, Transport, TransportError
-from runtime.push.http.rate_limits import LONGEST_PAUSE, Limiter, retry_after, wait
+from runtime.push.http.rate_limits import LONGEST_PAUSE, Limiter, retry_after
+from runtime.threads import wait
 
 TEMPORARY = frozenset({429, 500, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
