@@ -13,13 +13,15 @@ from .model import Refused
 from .said import GateError
 from .scope import children, where
 from .tree import NOWHERE, Node
-from .types import VARCHAR, Type, spark_type
+from .types import VARCHAR, Type
 
 if TYPE_CHECKING:
     from .expr import Expressions
 
 _EMPTY: Node = {"type": "EMPTY", "alias": "", "sample": None, "query_location": NOWHERE, "query_location_length": 0}
 _CASTS: dict[str, Node] = {}
+#: What moves within years, and how Spark calls it.
+_DAYS = {"DATE": "DATE", "TIMESTAMP": "TIMESTAMP_NTZ", "TIMESTAMPTZ": "TIMESTAMP_LTZ"}
 _READ: dict[str, Callable[[str], Any]] = {
     "STRING": str,
     "INTEGER": int,
@@ -52,10 +54,9 @@ def folded(w: Expressions, node: Node) -> E:
     try:
         if kind.name == "INTERVAL":
             return E("", kind, interval_parts(g, node, select))
-        if kind.name == "TIMESTAMPTZ":
+        if kind.name in _DAYS:
             text = g.constant(as_type(node, VARCHAR), select)
-            moment = "NULL" if text is None else texts.string(text + ":00")
-            return E(f"CAST({moment} AS {spark_type(kind) if text is None else 'TIMESTAMP_LTZ'})", kind)
+            return E(f"CAST({'NULL' if text is None else texts.moment(text, kind)} AS {_DAYS[kind.name]})", kind)
         value = g.constant(node, select)
     except GateError as error:
         raise Refused(f"this constant ({error.message.splitlines()[0]})", where(node), hint=False) from None

@@ -229,7 +229,10 @@ class Gate:
     def _columns(self, node: Node) -> list[tuple[str, Type]]:
         written = _written(node)
         if written not in self._types:
-            rows = self.run(f"DESCRIBE SELECT * FROM {_executed(written)}")
+            try:
+                rows = self.run(f"DESCRIBE SELECT * FROM {_executed(written)}")
+            except GateError:  # a table has no two columns of one name, such as those of SELECT NULL, NULL
+                rows = self.run("DESCRIBE " + self.text(node))
             if len(self._types) > 20_000:
                 self._types.clear()
             self._types[written] = [(r[0], types.parse(r[1])) for r in rows]

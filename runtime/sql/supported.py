@@ -65,6 +65,7 @@ REFUSED = (
     "POSITIONAL JOIN, USING SAMPLE and TABLESAMPLE, LIMIT n%: without a row order they have no stable answer",
     "`> ALL (subquery)` and `= ANY` with another comparison than `=`: use max() or min()",
     "PIVOT without named values, PIVOT over several columns",
+    "`infinity` as a constant date or timestamp: write a day that is far enough",
     "INTERVAL as a result, timestamp - timestamp, age(): use date_diff()",
     "row_number(), rank(), lag() and lead() without ORDER BY; first() and last() without ORDER BY",
     "approx_count_distinct() and other approximations: use count(DISTINCT …)",

@@ -50,6 +50,8 @@ def literal(value: Any, kind: Type) -> str:
         return "true" if value else "false"
     if kind.name in ("DATE", "TIMESTAMP", "TIME") and isinstance(value, dt.date | dt.time):
         return f"CAST('{value}' AS {spark})"
+    if kind.name in ("DATE", "TIMESTAMP") and isinstance(value, str):
+        return f"CAST({moment(value, kind)} AS {spark})"
     if kind.name == "BLOB":
         return f"X'{bytes(value).hex()}'"
     if kind.name == "LIST":
@@ -67,6 +69,16 @@ def literal(value: Any, kind: Type) -> str:
         pairs = ", ".join(f"{literal(k, kind.args[0])}, {literal(v, kind.args[1])}" for k, v in value.items())
         return f"map({pairs})" if value else f"CAST(map() AS {spark})"
     raise Refused(f"a constant of type {kind}")
+
+
+def moment(text: str, kind: Type) -> str:
+    """A day or moment as Spark reads it, from DuckDB's text: Python has no years before 1 and after 9999."""
+    if "infinity" in text:
+        raise Refused(f"an infinite {kind} (write a day that is far enough, such as DATE '9999-12-31')", hint=False)
+    if before := re.match(r"(\d+)(-\d\d-\d\d) \(BC\)(.*)", text):
+        year = 1 - int(before[1])
+        text = f"{'-' if year < 0 else ''}{-year:04}{before[2]}{before[3]}"
+    return string(text + ":00" if kind.name == "TIMESTAMPTZ" else text)
 
 
 def bound(text: str, variable: str, body: str) -> str:

@@ -106,15 +106,20 @@ def _translate(sql: str, mine: Mapping[str, tuple[Column, ...]], reads: Mapping[
     doubled = [n for i, (n, _) in enumerate(described) if n.lower() in {m.lower() for m, _ in described[:i]}]
     if doubled:
         raise SqlProblems([(1, f"two columns are named {doubled[0]}; give one of them another name with AS")])
-    if "${" in text + outer:
-        raise SqlProblems(
-            [(1, "${ in a name is not supported")]
-        )  # Spark would put a setting or a variable of the environment there
+    if "${" in text + outer:  # Spark would put a setting or a variable of the environment there
+        raise SqlProblems([(1, _variable([n for n, _ in described]))])
     out = tuple(Column(n, str(t), spark_type(t)) for n, t in described)
     ordered = any(m["type"] == "ORDER_MODIFIER" for m in node["modifiers"])
     return Translated(
         f"SELECT {outer} FROM ({text}) AS __m", out, tuple(reads.values()), tuple(mine), volatile(g.nodes(sql)), ordered
     )
+
+
+def _variable(names: list[str]) -> str:
+    named = next((n for n in names if "${" in n), None)
+    if named is not None:
+        return f"the column {named} has ${{ in its name, which is not supported: give it another with AS"
+    return "a name that this SELECT reads has ${ in it, which is not supported: rename it where it comes from"
 
 
 def volatile(nodes: list[Node]) -> bool:

@@ -136,6 +136,35 @@ def test_constants_are_computed_by_duckdb() -> None:
     assert "CAST('2024-02-05' AS DATE) AS `d`" in done("SELECT strptime('5.2.2024', '%d.%m.%Y')::DATE AS d").spark_sql
 
 
+@pytest.mark.parametrize(
+    "day, text, moment",
+    [
+        ("10000-01-01", "10000-01-01", "10000-01-01 01:02:03.5"),
+        ("9999-12-31", "9999-12-31", "9999-12-31 01:02:03.5"),
+        ("0044-03-15 (BC)", "-0043-03-15", "-0043-03-15 01:02:03.5"),
+        ("0001-12-31 (BC)", "0000-12-31", "0000-12-31 01:02:03.5"),
+    ],
+)
+def test_days_that_python_does_not_know_are_constants_like_others(day: str, text: str, moment: str) -> None:
+    sql = done(f"SELECT DATE '{day}' AS d, TIMESTAMP '{day} 01:02:03.5' AS t, '{day} 01:02:03.5+00'::TIMESTAMPTZ AS z")
+    for part in (f"'{text}' AS DATE", f"'{moment}' AS TIMESTAMP_NTZ", f"'{moment}+00:00' AS TIMESTAMP_LTZ"):
+        assert f"CAST({part})" in sql.spark_sql
+
+
+def test_a_day_without_end_is_refused_with_a_way_out() -> None:
+    told = "an infinite DATE (write a day that is far enough, such as DATE '9999-12-31') is not supported"
+    assert problems("SELECT 1 AS a,\n'infinity'::DATE AS d") == [(2, told)]
+
+
+def test_columns_without_a_name_of_their_own_may_stand_below_those_that_have_one() -> None:
+    assert [c.name for c in done("SELECT 1 AS a, 'x' AS b UNION ALL SELECT NULL, NULL").columns or ()] == ["a", "b"]
+
+
+def test_a_name_that_would_be_a_setting_is_named_with_a_way_out() -> None:
+    told = "the column ${y} has ${ in its name, which is not supported: give it another with AS"
+    assert problems('SELECT 1 AS "${y}"') == [(1, told)]
+
+
 def test_json_columns_are_embedded_and_text_is_quoted() -> None:
     text = done("SELECT json_object('p', payload, 'n', name) AS j FROM people").spark_sql
     assert "get_json_object(concat('[', `people`.`payload`" in text
