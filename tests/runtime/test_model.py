@@ -63,6 +63,22 @@ FROM t ;
     )
 
 
+def test_columns_are_named_as_in_sql_whatever_their_characters(tmp_path: Path) -> None:
+    model, problems = parse(
+        tmp_path,
+        '''-- @kind: merge
+-- @unique_key: "a, b", two words, "say ""hi"""
+-- @identifier: "a, b"
+-- @mask: "x: y", "a, b":hash, two words : hash
+SELECT 1 AS id
+''',
+    )
+    assert problems == []
+    assert model is not None
+    assert (model.key, model.identifier) == (("a, b", "two words", 'say "hi"'), "a, b")
+    assert model.masks == (Mask("x: y"), Mask("a, b", "hash"), Mask("two words", "hash"))
+
+
 def test_a_file_at_the_top_is_in_main_and_names_compare_without_case(tmp_path: Path) -> None:
     model, problems = parse(tmp_path, "SELECT 1 AS id", "Two")
     assert (model and model.name, model and model.kind, problems) == ("main.two", "table", [])
