@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from runtime.errors import said_by_spark
+from runtime.errors import BuildError, said_by_spark
 from runtime.lake.table import quoted
 from runtime.model import Column
 from runtime.sources.connections import Connection
@@ -99,7 +99,20 @@ class WithSpark:
 
     def outside(self, connection: Connection, name: str) -> tuple[Column, ...]:
         """The columns of a connection's table. BuildError if it cannot be reached."""
-        return columns_of(open_table(self.spark, connection, name).schema)
+        columns = columns_of(open_table(self.spark, connection, name).schema)
+        check_names(name, [c.name for c in columns], connection)
+        return columns
+
+
+def check_names(table: str, names: Sequence[str], connection: Connection) -> None:
+    """BuildError for columns that other databases tell apart and SQL does not here."""
+    told: dict[str, str] = {}
+    for name in names:
+        other = told.get(name.lower())
+        if other is not None or not name:
+            what = "a column without a name" if not name else f"the columns {other} and {name}, alike but for case"
+            raise BuildError(f"{table} has {what}: make a view in {connection.name} that gives them names of their own")
+        told[name.lower()] = name
 
 
 def refusal(error: Exception, translated: Translated) -> tuple[int, str]:

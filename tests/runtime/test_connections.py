@@ -8,7 +8,9 @@ import pytest
 
 from runtime.custody import secrets
 from runtime.custody.secrets import Secrets
+from runtime.errors import BuildError
 from runtime.sources import connections
+from runtime.sources.columns import check_names
 
 SET = Secrets({"KEY": "k-123456", "PW": "p-123456"}, "the environment")
 JDBC = '[connections.shop]\ntype = "jdbc"\nurl = "jdbc:postgresql://db:5432/shop"\npassword = { env = "PW" }\n'
@@ -86,3 +88,17 @@ def test_a_secret_that_is_not_set_is_named(tmp_path: Path) -> None:
 def test_what_is_wrong_has_its_line_and_says_what_is_expected(tmp_path: Path, text: str, line: int, words: str) -> None:
     _, problems = read(tmp_path, text)
     assert len(problems) == 1 and problems[0][0] == line and words in problems[0][1] and "hunter2" not in problems[0][1]
+
+
+def test_columns_that_sql_cannot_tell_apart_are_named_with_a_way_out(tmp_path: Path) -> None:
+    shop = read(tmp_path, JDBC)[0].connections["shop"]
+    way_out = "make a view in shop that gives them names of their own"
+    check_names("shop.public.t", ["id", "a.b", 'say "hi"', "ü"], shop)
+    with pytest.raises(BuildError) as alike:
+        check_names("shop.public.t", ["id", "name", "Name"], shop)
+    with pytest.raises(BuildError) as unnamed:
+        check_names("shop.public.t", ["id", ""], shop)
+    assert [str(alike.value), str(unnamed.value)] == [
+        f"shop.public.t has the columns name and Name, alike but for case: {way_out}",
+        f"shop.public.t has a column without a name: {way_out}",
+    ]
