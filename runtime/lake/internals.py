@@ -23,6 +23,8 @@ TEXT = 32
 SEED = 42
 #: Delta's own, in the JVM: what a commit does.
 Actions = NewType("Actions", object)
+#: Spark's own, in the JVM: what a query consists of.
+Plan = NewType("Plan", object)
 
 
 def activate(spark: SparkSession) -> None:
@@ -58,6 +60,30 @@ def leaf_bytes(frame: DataFrame) -> list[int]:
 def _plan(frame: DataFrame) -> Any:
     plan: Any = frame._jdf
     return plan.queryExecution().optimizedPlan()
+
+
+# what a text consists of
+
+
+def parsed(spark: SparkSession, sql: str) -> Plan:
+    """By the session's own parser; nothing runs."""
+    session: Any = spark._jsparkSession
+    return Plan(session.sessionState().sqlParser().parsePlan(sql))
+
+
+def analysed(frame: DataFrame) -> Plan:
+    """The plan in which names stand for what they mean."""
+    plan: Any = frame._jdf
+    return Plan(plan.queryExecution().analyzed())
+
+
+def builtin_functions(spark: SparkSession) -> list[str]:
+    """The names of Spark's functions and table functions, some with a catalog before them."""
+    jvm: Any = spark._jvm
+    registries = jvm.org.apache.spark.sql.catalyst.analysis
+    kinds = ("FunctionRegistry", "TableFunctionRegistry")
+    said = [getattr(registries, kind).builtin().listFunction().mkString(" ") for kind in kinds]
+    return " ".join(map(str, said)).split()
 
 
 # files, wherever Hadoop reaches

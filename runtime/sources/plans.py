@@ -7,13 +7,14 @@ to say. Then the analysed plan is looked through: nothing but the views of this 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote_plus
 
+from runtime import config
+from runtime.lake import internals, nodes
 from runtime.sql.model import SqlProblems, Translated
 from runtime.sql.spark_text import FORBIDDEN, TABLE_FUNCTIONS
 
@@ -118,7 +119,7 @@ def open_query(spark: SparkSession, translated: Translated) -> DataFrame:
         frame = spark.sql(translated.spark_sql)
     finally:
         spark.conf.set(ON_FILES, "true")  # the lake's own statements name its tables by path
-    check_analysed(list(_parts(spark, frame._jdf.queryExecution().analyzed(), True)))
+    check_analysed(_parts(spark, internals.analysed(frame), to_views=True))
     return frame
 
 
@@ -126,8 +127,7 @@ def parsed(spark: SparkSession, sql: str) -> list[Part]:
     """What Spark's parser, the session's own, makes of a text."""
     if "${" in sql:
         raise SqlProblems([(sql[: sql.index("${")].count("\n") + 1, "${…} is not allowed in a model")])
-    session: Any = spark._jsparkSession
-    return list(_parts(spark, session.sessionState().sqlParser().parsePlan(sql), False))
+    return _parts(spark, internals.parsed(spark, sql), to_views=False)
 
 
 def check_parsed(parts: list[Part], views: Collection[str], known: Collection[str]) -> None:
@@ -170,38 +170,13 @@ def _known(names: str) -> frozenset[str]:
 
 def functions(spark: SparkSession) -> frozenset[str]:
     """Spark's built-in functions, less those that run code or read files."""
-    jvm: Any = spark._jvm
-    registry = jvm.org.apache.spark.sql.catalyst.analysis
-    said = [
-        getattr(registry, kind).builtin().listFunction().mkString(" ")
-        for kind in ("FunctionRegistry", "TableFunctionRegistry")
+    return _known(" ".join(internals.builtin_functions(spark)))
+
+
+def _parts(spark: SparkSession, plan: internals.Plan, *, to_views: bool) -> list[Part]:
+    plain = config.from_env().plain_build
+    rows = (row.split("\t") for row in nodes.nodes(spark, plan, to_views=to_views, plain=plain))
+    return [
+        Part(kind, int(line or 0), tuple(map(unquote_plus, name.split(" "))) if name else (), place)
+        for kind, line, name, place in rows
     ]
-    return _known(" ".join(said))
-
-
-def _parts(spark: SparkSession, plan: Any, to_views: bool) -> Iterator[Part]:
-    for row in _walker(spark).invoke(None, _arguments(spark, plan, to_views)).splitlines():
-        kind, line, name, place = row.split("\t")
-        yield Part(kind, int(line or 0), tuple(map(unquote_plus, name.split(" "))) if name else (), place)
-
-
-def _arguments(spark: SparkSession, plan: Any, to_views: bool) -> Any:
-    gateway: Any = spark.sparkContext._gateway
-    given = gateway.new_array(gateway.jvm.java.lang.Object, 2)
-    given[0], given[1] = plan, to_views
-    return given
-
-
-def _walker(spark: SparkSession) -> Any:
-    """The compiled walk, once for each JVM."""
-    gateway: Any = spark.sparkContext._gateway
-    if _compiled.get("gateway") is not gateway:
-        compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(gateway.jvm.Thread.currentThread().getContextClassLoader())
-        compiler.cook(Path(__file__).with_name("Plans.java").read_text(encoding="utf-8"))
-        found = compiler.getClassLoader().loadClass("ondatra.Plans")
-        _compiled.update(gateway=gateway, walk=next(m for m in found.getMethods() if m.getName() == "nodes"))
-    return _compiled["walk"]
-
-
-_compiled: dict[str, Any] = {}
