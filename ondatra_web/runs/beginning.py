@@ -108,7 +108,11 @@ def held_by_change(sync: Sync, model: Model) -> str:
         ("key", ", ".join(sync.key), ", ".join(model.key)),
         ("push function", sync.function, model.sink.function),
     ]
-    found = [f"the {what} changed from {old} to {new}" for what, old, new in pairs if old != new]
+    found = [
+        f"the {what} changed from {old} to {new}"
+        for what, old, new in pairs
+        if old != new and not (what == "key" and old.lower() == new.lower())
+    ]
     return (
         f"{' and '.join(found)}: run with --full to send everything again, or --baseline to take it as delivered"
         if found

@@ -8,7 +8,7 @@ from typing import Any
 
 from ondatra_web.models import Delivery, Run, Sync
 from ondatra_web.runs import deliveries, record_files, waiting
-from runtime.lake.table import H1, KEY
+from runtime.columns import H1, KEY
 from runtime.pipeline.building import Result, SyncWork
 from runtime.push.function import PushFunction
 from runtime.staging import chunks, layout

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from runtime.columns import H1, H2, KEY
 from runtime.kinds import groups
 from runtime.kinds.build import Build
 from runtime.kinds.built import Built
@@ -14,12 +15,11 @@ from runtime.kinds.counts import Counts
 from runtime.kinds.groups import N
 from runtime.kinds.writer import broadcast
 from runtime.lake.digest import PARTS, row_digests
-from runtime.lake.table import H1, H2, KEY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-PLACE, BEFORE = "__place", "__before"
+PLACE, BEFORE = "__ondatra_place", "__ondatra_before"
 
 
 def make(build: Build) -> Built:
@@ -75,7 +75,7 @@ def _more(build: Build) -> tuple[Counts, DataFrame]:
     order = [PLACE] if build.ordered else content
     # the first copies stand for those that were appended before
     copy = F.row_number().over(Window.partitionBy(*content).orderBy(*order))
-    return counts, rows.withColumn("__copy", copy).filter(F.col("__copy") > F.col(BEFORE))
+    return counts, rows.withColumn("__ondatra_copy", copy).filter(F.col("__ondatra_copy") > F.col(BEFORE))
 
 
 def _first_keys(build: Build) -> tuple[Counts, DataFrame]:
@@ -85,10 +85,14 @@ def _first_keys(build: Build) -> tuple[Counts, DataFrame]:
 def _new_keys(build: Build) -> tuple[Counts, DataFrame]:
     from pyspark.sql import functions as F
 
-    old = build.target(F.col(KEY).alias("__key"))
-    lines = groups.grouped(build.source.rows.select(KEY, H1, H2), KEY).join(old, build.same_key(KEY, "__key"), "left")
-    new = f"{KEY} IS NOT NULL AND __key IS NULL AND {N} = 1"
-    aggregates = groups.totals(KEY, f"{KEY} IS NULL OR (__key IS NULL AND {N} > 1)", {"new": f"sum(if({new}, 1, 0))"})
+    old = build.target(F.col(KEY).alias("__ondatra_known"))
+    lines = groups.grouped(build.source.rows.select(KEY, H1, H2), KEY).join(
+        old, build.same_key(KEY, "__ondatra_known"), "left"
+    )
+    new = f"{KEY} IS NOT NULL AND __ondatra_known IS NULL AND {N} = 1"
+    aggregates = groups.totals(
+        KEY, f"{KEY} IS NULL OR (__ondatra_known IS NULL AND {N} > 1)", {"new": f"sum(if({new}, 1, 0))"}
+    )
     found, row = groups.observed(build, lines, aggregates, only=new, columns=[KEY])
     counts = Counts.of(row, changed=int(row["new"] or 0))
     return counts, _placed(build).chosen(found, counts.changed, KEY)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from runtime.columns import ROWID
 from runtime.kinds import in_place
 from runtime.kinds.amounts import Amounts
 from runtime.kinds.built import BuildOptions, Built, Feed
@@ -21,7 +22,7 @@ from runtime.kinds.source import Source
 from runtime.kinds.writer import Writer, broadcast
 from runtime.lake import effort, note, proof
 from runtime.lake.note import KeptFilters, Note
-from runtime.lake.table import ROWID, LakeTable, ddl, quoted
+from runtime.lake.table import LakeTable, ddl, quoted
 from runtime.model import Model
 
 if TYPE_CHECKING:
@@ -160,8 +161,8 @@ class Build:
     # steps
 
     def merge(self, rows: DataFrame, amounts: Amounts, update: Mapping[str, str] | None = None) -> None:
-        """Commits a change set with `__do`: D takes the row id's row away, U gives it new values (expressions over `s`,
-        the change set, and `t`, the table), and what has no row id is inserted."""
+        """Commits a change set with `__ondatra_do`: D takes the row id's row away, U gives it new values (expressions
+        over `s`, the change set, and `t`, the table), and what has no row id is inserted."""
         # a commit in place takes the table's columns as they are
         if self.memory.is_of(self.version) and effort.are_few(amounts.all) and self.is_quick:
             in_place.merge(self, rows, amounts, update or {})
@@ -182,8 +183,8 @@ class Build:
         """The condition under which two key texts mean the same key: in a list, 1 and "1" do."""
         from pyspark.sql import functions as F
 
-        was, is_now = dict(self.note.columns), dict(self.source.signature)
-        if len(self.model.key) == 1 or all(was.get(n) == is_now[n] for n in self.model.key):
+        was, is_now = ({n.lower(): kind for n, kind in c} for c in (self.note.columns, self.source.signature))
+        if len(self.model.key) == 1 or all(was.get(n) == is_now[n] for n in map(str.lower, self.model.key)):
             return F.col(left) == F.col(right)
         bare = "regexp_replace({}, '\"(-?[0-9][0-9.]*|true|false)\"', '$1')"
         return F.expr(bare.format(left)) == F.expr(bare.format(right))
@@ -195,9 +196,9 @@ class Build:
     def both(self, rows: DataFrame | None, old: DataFrame | None) -> DataFrame:
         """The change set of a MERGE, computed once: new rows and the row ids of old ones."""
         if rows is not None:
-            for name, kind in ((ROWID, "BIGINT"), ("__do", "STRING")):
+            for name, kind in ((ROWID, "BIGINT"), ("__ondatra_do", "STRING")):
                 rows = rows if name in rows.columns else rows.selectExpr("*", f"CAST(NULL AS {kind}) AS {name}")
-            rows = rows.selectExpr(*map(quoted, self.source.columns), ROWID, "__do")
+            rows = rows.selectExpr(*map(quoted, self.source.columns), ROWID, "__ondatra_do")
 
         if rows is None or old is None:
             found = rows if rows is not None else old

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from runtime.columns import H1, H2
 from runtime.kinds.build import Build
 from runtime.kinds.counts import Counts
-from runtime.lake.table import H1, H2
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-N, X, Y, S = "__n", "__x", "__y", "__s"
+N, X, Y, S = "__ondatra_n", "__ondatra_x", "__ondatra_y", "__ondatra_s"
 #: Group lines of rows that have no usable key.
-INVALID = "__invalid"
-TOLD, LINES = "__told", "__lines"
+INVALID = "__ondatra_invalid"
+TOLD, LINES = "__ondatra_told", "__ondatra_lines"
 
 
 def grouped(rows: DataFrame, key: str) -> DataFrame:
@@ -90,11 +90,12 @@ def observed(
         for column, name in zip(columns, names, strict=True)
     ]
     found = lines.groupBy(F.expr(f"coalesce({only}, false)").alias(TOLD), *kept).agg(
-        F.count(F.lit(1)).alias(LINES), *[F.expr(text).alias(f"__of_{name}") for name, text in aggregates.items()]
+        F.count(F.lit(1)).alias(LINES),
+        *[F.expr(text).alias(f"__ondatra_of_{name}") for name, text in aggregates.items()],
     )
     held = build.keep(found)
     row = held.agg(
-        *[F.expr(f"{text.split('(')[0]}(__of_{name})").alias(name) for name, text in aggregates.items()]
+        *[F.expr(f"{text.split('(')[0]}(__ondatra_of_{name})").alias(name) for name, text in aggregates.items()]
     ).head()
     assert row is not None
     return held.filter(TOLD).select(*names, LINES), row.asDict()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from runtime.columns import ROWID
 from runtime.errors import BuildError
 from runtime.kinds.amounts import Amounts
 from runtime.kinds.aside import aside
@@ -17,7 +18,7 @@ from runtime.kinds.built import Feed
 from runtime.kinds.writer import broadcast
 from runtime.lake import effort, internals
 from runtime.lake.internals import Opened
-from runtime.lake.table import ROWID, quoted
+from runtime.lake.table import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,11 +47,11 @@ def merge(build: Build, rows: DataFrame, amounts: Amounts, update: Mapping[str, 
 
     table = opened(build)
     columns = [*map(quoted, build.source.columns), ROWID]
-    wanted = rows.filter(F.col(ROWID).isNotNull()).select(ROWID, "__do")
+    wanted = rows.filter(F.col(ROWID).isNotNull()).select(ROWID, "__ondatra_do")
     # the join is over once its small side is there: rows of the table stay where they are
     there = table.rows(columns).join(broadcast(wanted, amounts.updated + amounts.deleted), ROWID)
-    change = F.expr("CASE __do WHEN 'U' THEN 'update_preimage' ELSE 'delete' END")
-    old = build.keep(there.withColumn(CHANGE, change).drop("__do"))
+    change = F.expr("CASE __ondatra_do WHEN 'U' THEN 'update_preimage' ELSE 'delete' END")
+    old = build.keep(there.withColumn(CHANGE, change).drop("__ondatra_do"))
 
     build.set(effort.settings(0))
     new = rows.filter(F.col(ROWID).isNull()).select(*columns)

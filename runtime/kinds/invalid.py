@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from runtime.columns import H1, KEY
 from runtime.kinds.source import Source
-from runtime.lake.table import H1, KEY, quoted
+from runtime.lake.table import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -42,6 +42,8 @@ def _text(name: str, kind: DataType) -> str:
         # without Spark's E notation where DuckDB writes none
         plain = f"regexp_replace(CAST(CAST({value} AS DECIMAL(38, 18)) AS STRING), '(?<=[.][0-9]{{1,18}}?)0+$', '')"
         return f"CASE WHEN abs({value}) >= 1E7 AND abs({value}) < 1E15 THEN {plain} ELSE CAST({value} AS STRING) END"
+    if isinstance(kind, (t.DateType, t.TimestampType, t.TimestampNTZType)):
+        return f"trim(LEADING '+' FROM CAST({value} AS STRING))"  # Spark's sign of years after 9999
     return f"CAST({value} AS STRING)"
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from runtime.columns import H1, H2, KEY, ROWID
 from runtime.kinds import groups, max_deletes
 from runtime.kinds.amounts import Amounts
 from runtime.kinds.aside import aside
@@ -16,7 +17,7 @@ from runtime.kinds.groups import LINES, N, S, X, Y
 from runtime.kinds.sieve import commit, filters, find
 from runtime.kinds.sieve.found import Found
 from runtime.lake import effort
-from runtime.lake.table import H1, H2, KEY, ROWID, quoted
+from runtime.lake.table import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,8 +51,8 @@ def make(build: Build) -> Built:
 
 
 def compare(build: Build, where: str | None = None, **watched: str) -> tuple[DataFrame, Counts, dict[str, Any]]:
-    """The keys with something to do (`__do`: I, U or D), the counts, and the aggregates they come from with those
-    `watched` besides."""
+    """The keys with something to do (`__ondatra_do`: I, U or D), the counts, and the aggregates they come from with
+    those `watched` besides."""
     if not build.small and not build.note.invalid:
         found = _by_row(build, where, watched)
         if found is not None:
@@ -64,7 +65,7 @@ def _old(build: Build, where: str | None) -> DataFrame:
     from pyspark.sql import functions as F
 
     more = ["valid_from_snapshot"] if build.model.kind == "scd2" else []
-    return build.target(F.col(KEY).alias("__key"), H1, H2, ROWID, *more, where=where)
+    return build.target(F.col(KEY).alias("__ondatra_known"), H1, H2, ROWID, *more, where=where)
 
 
 def _joined(
@@ -79,10 +80,12 @@ def _joined(
     )
     # a table of one task fits into a hash table; sorting by the key's first bytes is what a large one costs least by
     lines = new.join(
-        old.hint("shuffle_hash" if build.small else "merge"), build.same_key(KEY, "__key"), "full"
-    ).withColumn("__do", F.expr(do))
-    aggregates = groups.totals(KEY, INVALID, {**groups.sums("__do", "IUD"), **watched})
-    changes, row = groups.observed(build, lines, aggregates, only="__do IS NOT NULL", columns=[KEY, ROWID, "__do"])
+        old.hint("shuffle_hash" if build.small else "merge"), build.same_key(KEY, "__ondatra_known"), "full"
+    ).withColumn("__ondatra_do", F.expr(do))
+    aggregates = groups.totals(KEY, INVALID, {**groups.sums("__ondatra_do", "IUD"), **watched})
+    changes, row = groups.observed(
+        build, lines, aggregates, only="__ondatra_do IS NOT NULL", columns=[KEY, ROWID, "__ondatra_do"]
+    )
     changed = int(row["do_i"] or 0) + int(row["do_u"] or 0)
     return changes, Counts.of(row, changed=changed, deleted=int(row["do_d"] or 0)), row
 
@@ -114,7 +117,12 @@ def _by_row(
     if counts.invalid or int(row["matched"] or 0) != rows - int(row["missing"] or 0):
         return None
     twice = (
-        changes.filter("__do <> 'D'").groupBy(KEY).agg(F.sum(LINES).alias("lines")).filter("lines > 1").limit(1).count()
+        changes.filter("__ondatra_do <> 'D'")
+        .groupBy(KEY)
+        .agg(F.sum(LINES).alias("lines"))
+        .filter("lines > 1")
+        .limit(1)
+        .count()
         if counts.changed
         else 0
     )
@@ -137,8 +145,8 @@ def _commit(build: Build, found: Found) -> Built:
 
 
 def _merge(build: Build, changes: DataFrame, counts: Counts, inserted: int) -> None:
-    rows = build.chosen(changes.filter("__do <> 'D'"), counts.changed, KEY) if counts.changed else None
-    gone = changes.filter("__do = 'D'") if counts.deleted else None
+    rows = build.chosen(changes.filter("__ondatra_do <> 'D'"), counts.changed, KEY) if counts.changed else None
+    gone = changes.filter("__ondatra_do = 'D'") if counts.deleted else None
     build.merge(
         build.both(rows, gone),
         Amounts(counts.changed - inserted, inserted, counts.deleted),

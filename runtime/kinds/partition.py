@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from runtime.columns import H1, H2, PARTITION, ROWID
 from runtime.kinds import groups
 from runtime.kinds.amounts import Amounts
 from runtime.kinds.build import Build
@@ -15,7 +16,6 @@ from runtime.kinds.counts import Counts
 from runtime.kinds.groups import N, S, X, Y
 from runtime.kinds.writer import broadcast
 from runtime.lake.digest import row_digests
-from runtime.lake.table import H1, H2, PARTITION, ROWID
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,13 +33,13 @@ def make(build: Build) -> Built:
     changes, counts, old_rows = _compare(build)
     if not counts.changed:
         return build.settled(counts)
-    previous = build.writer.prepare(changes)
+    previous = build.writer.prepare(changes, PARTITION)
     rows = build.chosen(changes.select(PARTITION), counts.changed, PARTITION)
     if old_rows:
         old = (
             build.target(PARTITION, ROWID)
             .join(broadcast(changes.select(PARTITION), old_rows), PARTITION)
-            .selectExpr(ROWID, "'D' AS __do")
+            .selectExpr(ROWID, "'D' AS __ondatra_do")
         )
         build.merge(build.both(rows, old), Amounts(inserted=counts.changed, deleted=old_rows))
     else:
@@ -52,14 +52,20 @@ def _compare(build: Build) -> tuple[DataFrame, Counts, int]:
     from pyspark.sql import functions as F
 
     old = groups.grouped(build.target(PARTITION, H1, H2), PARTITION)
-    old = old.select(F.col(PARTITION).alias("__key"), *[F.col(c).alias(f"__old{c}") for c in (N, X, Y, S)])
-    new = groups.grouped(build.source.rows.select(PARTITION, H1, H2), PARTITION)
-    differs = " OR ".join(f"{c} <> __old{c}" for c in (N, X, Y, S))
-    lines = new.join(old, F.col(PARTITION) == F.col("__key"), "left").withColumn(
-        "__do", F.expr(f"CASE WHEN __key IS NULL THEN 'I' WHEN {differs} THEN 'U' END")
+    old = old.select(
+        F.col(PARTITION).alias("__ondatra_known"), *[F.col(c).alias(f"__ondatra_old{c}") for c in (N, X, Y, S)]
     )
-    counted = groups.sums("__do", "IU", N) | {"old": f"sum(if(__do = 'U', __old{N}, 0))"}
+    new = groups.grouped(build.source.rows.select(PARTITION, H1, H2), PARTITION)
+    differs = " OR ".join(f"{c} <> __ondatra_old{c}" for c in (N, X, Y, S))
+    lines = new.join(old, F.col(PARTITION) == F.col("__ondatra_known"), "left").withColumn(
+        "__ondatra_do", F.expr(f"CASE WHEN __ondatra_known IS NULL THEN 'I' WHEN {differs} THEN 'U' END")
+    )
+    counted = groups.sums("__ondatra_do", "IU", N) | {"old": f"sum(if(__ondatra_do = 'U', __ondatra_old{N}, 0))"}
     changes, row = groups.observed(
-        build, lines, groups.totals(PARTITION, "false", counted), only="__do IS NOT NULL", columns=[PARTITION, "__do"]
+        build,
+        lines,
+        groups.totals(PARTITION, "false", counted),
+        only="__ondatra_do IS NOT NULL",
+        columns=[PARTITION, "__ondatra_do"],
     )
     return changes, Counts.of(row, changed=int(row["do_i"] or 0) + int(row["do_u"] or 0)), int(row["old"] or 0)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from runtime.columns import KEY, ROWID
 from runtime.kinds import groups, merge
 from runtime.kinds.amounts import Amounts
 from runtime.kinds.build import Build
 from runtime.kinds.built import Built
-from runtime.lake.table import KEY, ROWID
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,7 +29,7 @@ def make(build: Build) -> Built:
     snapshot = max(previous, int(row["newest"] or 0)) + 1
     rows = _opened(build.chosen(changes.select(KEY), counts.changed, KEY), snapshot)
     if row["do_u"]:
-        old = changes.filter("__do = 'U'").select(ROWID, "__do")
+        old = changes.filter("__ondatra_do = 'U'").select(ROWID, "__ondatra_do")
         updated = int(row["do_u"])
         build.merge(
             build.both(rows, old),

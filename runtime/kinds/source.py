@@ -9,11 +9,12 @@ from functools import cached_property
 from threading import Thread
 from typing import TYPE_CHECKING
 
+from runtime.columns import H1, H2, HASH, KEY, PARTITION
 from runtime.kinds import keys
 from runtime.lake import effort
 from runtime.lake.hashes import HASHING, with_hashes
 from runtime.lake.note import Shape
-from runtime.lake.table import H1, H2, HASH, KEY, PARTITION, ddl, quoted
+from runtime.lake.table import ddl, quoted
 from runtime.model import Model
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Source:
     @property
     def shape(self) -> Shape:
         """A table of another kind or key cannot be compared with."""
-        return Shape(HASHING, self.model.kind, self.model.key)
+        return Shape(HASHING, self.model.kind, tuple(name.lower() for name in self.model.key))
 
     @cached_property
     def fields(self) -> list[StructField]:

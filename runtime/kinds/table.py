@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from runtime.columns import H1, H2
 from runtime.kinds import max_deletes
 from runtime.kinds.build import Build
 from runtime.kinds.built import Built
 from runtime.kinds.counts import Counts
 from runtime.lake.digest import Digest, row_digests
-from runtime.lake.table import H1, H2
 
 
 def make(build: Build) -> Built:

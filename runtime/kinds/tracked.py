@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from runtime.columns import H1, H2, HASH, KEY, ROWID
 from runtime.kinds import groups, max_deletes
 from runtime.kinds.amounts import Amounts
 from runtime.kinds.build import Build
@@ -11,7 +12,6 @@ from runtime.kinds.built import Built
 from runtime.kinds.counts import Counts
 from runtime.kinds.groups import N, content_text
 from runtime.kinds.writer import broadcast
-from runtime.lake.table import H1, H2, HASH, KEY, ROWID
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,13 +30,13 @@ def make(build: Build) -> Built:
     if not counts.changed and not counts.deleted:
         return build.settled(counts)
     max_deletes.check(build, counts)
-    previous = build.writer.prepare(changes)
-    rows = build.chosen(changes.filter("__do <> 'D'").select(KEY, "__content"), counts.changed, KEY).withColumnRenamed(
-        "__content", HASH
-    )
+    gone = changes.filter("__ondatra_do <> 'I'").selectExpr(f"__ondatra_old_key AS {KEY}")
+    previous = build.writer.prepare(gone, KEY)
+    rows = build.chosen(
+        changes.filter("__ondatra_do <> 'D'").select(KEY, "__ondatra_content"), counts.changed, KEY
+    ).withColumnRenamed("__ondatra_content", HASH)
     if old_rows:
-        gone = changes.filter("__do <> 'I'").selectExpr(f"__old_key AS {KEY}")
-        old = build.target(KEY, ROWID).join(broadcast(gone, old_rows), KEY).selectExpr(ROWID, "'D' AS __do")
+        old = build.target(KEY, ROWID).join(broadcast(gone, old_rows), KEY).selectExpr(ROWID, "'D' AS __ondatra_do")
         amounts = Amounts(inserted=counts.changed, deleted=old_rows)
         build.merge(build.both(rows if counts.changed else None, old), amounts)
     else:
@@ -57,26 +57,33 @@ def _compare(build: Build) -> tuple[DataFrame, Counts, int]:
 
     old = (
         build.target(KEY, HASH)
-        .groupBy(F.col(KEY).alias("__key"))
-        .agg(F.any_value(HASH).alias(HASH), F.count(F.lit(1)).alias("__old"))
+        .groupBy(F.col(KEY).alias("__ondatra_known"))
+        .agg(F.any_value(HASH).alias(HASH), F.count(F.lit(1)).alias("__ondatra_old"))
     )
-    new = groups.grouped(build.source.rows.select(KEY, H1, H2), KEY).withColumn("__content", F.expr(content_text()))
+    new = groups.grouped(build.source.rows.select(KEY, H1, H2), KEY).withColumn(
+        "__ondatra_content", F.expr(content_text())
+    )
     do = (
-        f"CASE WHEN {N} IS NULL THEN 'D' WHEN {INVALID} THEN NULL WHEN __key IS NULL THEN 'I' WHEN __content <> "
-        f"{HASH} THEN 'U' END"
+        f"CASE WHEN {N} IS NULL THEN 'D' WHEN {INVALID} THEN NULL WHEN __ondatra_known IS NULL THEN 'I' "
+        f"WHEN __ondatra_content <> {HASH} THEN 'U' END"
     )
-    lines = new.join(old, build.same_key(KEY, "__key"), "full").withColumn("__do", F.expr(do))
+    lines = new.join(old, build.same_key(KEY, "__ondatra_known"), "full").withColumn("__ondatra_do", F.expr(do))
     counted = (
-        groups.sums("__do", "IU", N)
-        | groups.sums("__do", "D", "__old")
-        | {"old": "sum(if(__do IN ('U', 'D'), __old, 0))"}
+        groups.sums("__ondatra_do", "IU", N)
+        | groups.sums("__ondatra_do", "D", "__ondatra_old")
+        | {"old": "sum(if(__ondatra_do IN ('U', 'D'), __ondatra_old, 0))"}
     )
     changes, row = groups.observed(
         build,
         lines,
         groups.totals(KEY, INVALID, counted),
-        only="__do IS NOT NULL",
-        columns=[f"coalesce({KEY}, __key) AS {KEY}", "__key AS __old_key", "__content", "__do"],
+        only="__ondatra_do IS NOT NULL",
+        columns=[
+            f"coalesce({KEY}, __ondatra_known) AS {KEY}",
+            "__ondatra_known AS __ondatra_old_key",
+            "__ondatra_content",
+            "__ondatra_do",
+        ],
     )
     changed = int(row["do_i"] or 0) + int(row["do_u"] or 0)
     return changes, Counts.of(row, changed=changed, deleted=int(row["do_d"] or 0)), int(row["old"] or 0)

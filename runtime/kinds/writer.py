@@ -7,19 +7,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from runtime.columns import ROWID
 from runtime.kinds.amounts import Amounts
 from runtime.kinds.memory import Memory
 from runtime.kinds.source import Source
 from runtime.lake import effort
 from runtime.lake.note import Lost
-from runtime.lake.table import ROWID, LakeTable, ddl, quoted
+from runtime.lake.table import LakeTable, ddl, literal, quoted
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import DataType
+    from pyspark.sql.types import DataType, StructField
 
 #: Up to so many keys are handed to every task; above, both sides are shuffled.
 BROADCAST_KEYS = 500_000
+#: Of rows of the table that the build changes.
+CHANGED = "__ondatra_changed"
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
@@ -30,20 +34,46 @@ def broadcast(rows: DataFrame, number: int) -> DataFrame:
     return F.broadcast(rows) if number <= BROADCAST_KEYS else rows
 
 
-def retyped(value: str, old: DataType, new: DataType) -> str:
-    """An expression for the same content in another type; NULL where there is none."""
+def retyped(value: str, old: DataType, new: DataType, depth: int = 0) -> str:
+    """An expression for the same content in another type; NULL where there is none. Fields are found by their names,
+    without case where none has the very name."""
+    from pyspark.sql import types as t
+
+    if old.simpleString() == new.simpleString():
+        return value
+    item = f"x{depth}"
+    if isinstance(old, t.StructType) and isinstance(new, t.StructType):
+        had = {f.name.lower(): f for f in old.fields} | {f.name: f for f in old.fields}
+        parts = [(f, had.get(f.name) or had.get(f.name.lower())) for f in new.fields]
+        fields = [
+            f"{literal(f.name)}, "
+            + (retyped(f"{value}.{quoted(h.name)}", h.dataType, f.dataType, depth) if h else _nothing(f.dataType))
+            for f, h in parts
+        ]
+        return f"CASE WHEN {value} IS NOT NULL THEN named_struct({', '.join(fields)}) END"
+    if isinstance(old, t.ArrayType) and isinstance(new, t.ArrayType):
+        return f"transform({value}, {item} -> {retyped(item, old.elementType, new.elementType, depth + 1)})"
+    if isinstance(old, t.MapType) and isinstance(new, t.MapType) and old.keyType == new.keyType:
+        values = retyped(item, old.valueType, new.valueType, depth + 1)
+        return f"transform_values({value}, (k{depth}, {item}) -> {values})"
+    return _retyped_whole(value, old, new)
+
+
+def _retyped_whole(value: str, old: DataType, new: DataType) -> str:
     from pyspark.sql import types as t
 
     nested = (t.StructType, t.ArrayType, t.MapType)
+    if isinstance(old, nested) and isinstance(new, nested):
+        return f"from_json(to_json({value}), {literal(ddl(new))})"
     if isinstance(old, nested) or isinstance(new, nested):
-        return (
-            f"from_json(to_json({value}), '{ddl(new)}')"
-            if isinstance(old, nested) and isinstance(new, nested)
-            else f"CAST(NULL AS {ddl(new)})"
-        )
+        return _nothing(new)
     if isinstance(old, t.NumericType) and isinstance(new, t.NumericType):
         return f"try_cast({value} AS {ddl(new)})"
     return f"try_cast(CAST({value} AS STRING) AS {ddl(new)})"
+
+
+def _nothing(kind: DataType) -> str:
+    return f"CAST(NULL AS {ddl(kind)})"
 
 
 class Writer:
@@ -77,11 +107,12 @@ class Writer:
 
     # the table
 
-    def prepare(self, changes: DataFrame | None = None, *, all_new: bool = False) -> int:
+    def prepare(self, changes: DataFrame | None = None, on: str = ROWID, *, all_new: bool = False) -> int:
         """The table with the columns of the source; the version before the data commit.
 
         A column of a new type has no values at first. Rows that keep their content get them back, which is no change;
-        those in `changes` do not: the old image of a row has None there. With `all_new` no row is kept.
+        those of `changes`, told by the column `on`, do not: the old image of a row has None there. With `all_new` no
+        row is kept.
         """
         if self.version >= 0 and self.memory.is_of(self.version):
             return self.version
@@ -90,11 +121,11 @@ class Writer:
                 columns = [(f.name, ddl(f.dataType)) for f in self.source.fields]
                 self.table.create(self.spark, [*columns, *self.source.extras])
             else:
-                self._evolve(changes, keep=not all_new and not self.fresh)
+                self._evolve(changes, on, keep=not all_new and not self.fresh)
         self.look()
         return self.version
 
-    def _evolve(self, changes: DataFrame | None, *, keep: bool) -> None:
+    def _evolve(self, changes: DataFrame | None, on: str, *, keep: bool) -> None:
         """A build that dies between the two steps leaves a note, so that the next one gives the values back."""
         want = self.source.types
         found = self.table.differences(self.spark, want, [name for name, _ in self.source.extras])
@@ -106,30 +137,36 @@ class Writer:
         if found:
             self.table.alter(self.spark, want, found)
         if lost and keep:
-            self._refill(lost.version, lost.columns, changes)
+            self._refill(lost.version, lost.columns, changes, on)
 
-    def _refill(self, version: int, lost: Sequence[str], changes: DataFrame | None) -> None:
+    def _refill(self, version: int, lost: Sequence[str], changes: DataFrame | None, on: str) -> None:
         from pyspark.sql import functions as F
 
         old = self.table.read(self.spark, version)
-        had, want = {f.name: f.dataType for f in old.schema.fields}, self.source.types
-        lost = [n for n in lost if n in had and n in want]
+        had, want = {f.name.lower(): f for f in old.schema.fields}, self.source.types
+        lost = [n for n in lost if n.lower() in had and n in want]
 
-        if changes is not None and ROWID in changes.columns:
-            old = old.join(
-                changes.filter(F.col(ROWID).isNotNull()).select(ROWID, F.lit(True).alias("__changes")), ROWID, "left"
-            )
+        if changes is not None:
+            told = changes.filter(F.col(on).isNotNull()).select(on, F.lit(True).alias(CHANGED))
+            old = old.join(told, on, "left")
         else:
-            old = old.withColumn("__changes", F.lit(False))
+            old = old.withColumn(CHANGED, F.lit(False))
 
-        columns = [
-            F.expr(f"CASE WHEN __changes IS NOT TRUE THEN {retyped(quoted(n), had[n], want[n])} END").alias(n)
-            for n in lost
-        ]
-        kept = [quoted(n) for n in self.table.read(self.spark).columns if n in had and n not in lost]
+        columns = [self._value(had[n.lower()], n).alias(n) for n in lost]
+        kept = [quoted(n) for n in self.table.read(self.spark).columns if n.lower() in had and n not in lost]
         old.select(*kept, *columns).write.format("delta").mode("overwrite").option("dataChange", "false").save(
             self.table.path
         )
+
+    def _value(self, old: StructField, name: str) -> SparkColumn:
+        """What a row has in the column under its new name or type. A key in other letters stays the key of old images,
+        too: a delete without it could not be done."""
+        from pyspark.sql import functions as F
+
+        kind = self.source.types[name]
+        value = retyped(quoted(old.name), old.dataType, kind)
+        same_key = name in self.source.model.key and old.dataType.simpleString() == kind.simpleString()
+        return F.expr(value if same_key else f"CASE WHEN {CHANGED} IS NOT TRUE THEN {value} END")
 
     # the data commit
 
@@ -160,9 +197,9 @@ class Writer:
                 .alias("t")
                 .merge(broadcast(rows, amounts.all).alias("s"), f"t.{ROWID} = s.{ROWID}")
             )
-            step = step.whenMatchedDelete("s.__do = 'D'")
+            step = step.whenMatchedDelete("s.__ondatra_do = 'D'")
             if update is not None:
-                step = step.whenMatchedUpdate("s.__do = 'U'", {quoted(c): value for c, value in update.items()})
+                step = step.whenMatchedUpdate("s.__ondatra_do = 'U'", {quoted(c): value for c, value in update.items()})
             if amounts.inserted:
                 step = step.whenNotMatchedInsert(values={quoted(c): f"s.{quoted(c)}" for c in self.source.columns})
             step.execute()

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
-from runtime.lake.table import H1, H2
+from runtime.columns import H1, H2
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

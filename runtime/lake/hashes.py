@@ -12,8 +12,9 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from runtime.columns import H1, H2
 from runtime.lake import internals
-from runtime.lake.table import H1, H2, quoted
+from runtime.lake.table import literal, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -41,7 +42,7 @@ def with_hashes(
     ordered = sorted(names)
     # Whatever stands in several places is made once, in a step of its own: a decimal's number, and what both hashes are
     # of. Spark would work it out for each of them, in methods so long that the JVM compiles none.
-    numbers = {n: f"__number{i}" for i, n in enumerate(ordered) if _is_decimal(types[n]) and n not in integers}
+    numbers = {n: f"__ondatra_number{i}" for i, n in enumerate(ordered) if _is_decimal(types[n]) and n not in integers}
     values = [
         part
         for n in ordered
@@ -50,7 +51,9 @@ def with_hashes(
     values += _nulls(ordered, types)
     made = frame.selectExpr("*", *[f"CAST({quoted(n)} AS DOUBLE) AS {number}" for n, number in numbers.items()])
     parts = {
-        text: f"__part{i}" for i, text in enumerate(dict.fromkeys(values)) if text[-1] == ")" or " " in text.strip("`")
+        text: f"__ondatra_part{i}"
+        for i, text in enumerate(dict.fromkeys(values))
+        if text[-1] == ")" or " " in text.strip("`")
     }
     columns = [*map(quoted, frame.columns)]
     made = made.selectExpr(*columns, *[f"{text} AS {name}" for text, name in parts.items()])
@@ -64,7 +67,7 @@ def with_hashes(
 def _hashed(_: DataFrame, which: int, names: str, said: Sequence[str]) -> SparkColumn:
     from pyspark.sql import functions as F
 
-    return F.expr(f"xxhash64({which}, {_literal(names)}, {', '.join(said)})")
+    return F.expr(f"xxhash64({which}, {literal(names)}, {', '.join(said)})")
 
 
 def _chained(frame: DataFrame, which: int, names: str, said: Sequence[str]) -> SparkColumn:
@@ -176,7 +179,7 @@ def _canonical(value: str, kind: DataType, depth: int) -> str:
     item = f"x{depth}"
     if isinstance(kind, t.StructType):
         fields = [
-            f"{_literal(json.dumps(f.name) + ':')}, {_canonical(f'{value}.{quoted(f.name)}', f.dataType, depth)}"
+            f"{literal(json.dumps(f.name) + ':')}, {_canonical(f'{value}.{quoted(f.name)}', f.dataType, depth)}"
             for f in sorted(kind.fields, key=lambda f: f.name)
         ]
         text = "concat('{', " + ", ',', ".join(fields) + ", '}')"
@@ -198,7 +201,3 @@ def _canonical(value: str, kind: DataType, depth: int) -> str:
     else:
         text = "concat_ws('', " + ", ".join(f"CAST({a} AS STRING)" for a in alternatives(value, kind)) + ")"
     return f"if({is_null(value, kind)}, 'N', {text})"
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

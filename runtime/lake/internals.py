@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 #: Columns that say where a row of a table lies.
-FILE, PLACE = "__file", "__place"
+FILE, PLACE = "__ondatra_file", "__ondatra_place"
 #: Statistics are read by nobody; Delta asks how long texts in them may be.
 TEXT = 32
 #: From where Spark's xxhash64 begins.
@@ -194,7 +194,9 @@ def counted(spark: SparkSession, rows: DataFrame, value: Column) -> tuple[DataFr
         objects, boolean, "nonNull", _list(spark, [bean]), _list(spark, []), False, False, False, _none(spark)
     )
 
-    passed = rows.withColumn("__passed", _column(spark, seen)).filter("__passed").drop("__passed")
+    passed = (
+        rows.withColumn("__ondatra_passed", _column(spark, seen)).filter("__ondatra_passed").drop("__ondatra_passed")
+    )
     return passed, lambda: (int(counter.count()), int(counter.sum()))
 
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from runtime.columns import H1
 from runtime.lake import internals
 from runtime.lake.digest import Digest
-from runtime.lake.table import H1, LakeTable
+from runtime.lake.table import LakeTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,7 +26,7 @@ FILE = "_ondatra/source.json"
 @dataclass(frozen=True)
 class Shape:
     """What decides whether a table can be compared with. `hashing` is the number of the way in which rows are
-    hashed."""
+    hashed; the key's columns stand in lower case, because one whose name only changes its case keeps the key."""
 
     hashing: int
     kind: str
@@ -146,7 +147,7 @@ def _read(found: Mapping[str, Any]) -> Note:
     shape, asked, lost = found.get("shape"), found.get("asked"), found.get("lost")
     return Note(
         version=found.get("version"),
-        shape=Shape(int(shape[0]), str(shape[1]), tuple(map(str, shape[2]))) if shape else None,
+        shape=Shape(int(shape[0]), str(shape[1]), tuple(str(name).lower() for name in shape[2])) if shape else None,
         on_missing=str(asked[3]) if asked else "",
         columns=tuple((str(name), str(kind)) for name, kind in found.get("columns") or ()),
         digest=str(found.get("digest") or ""),

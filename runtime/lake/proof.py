@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runtime import config
+from runtime.columns import H1, H2, ROWID
 from runtime.errors import OndatraError, said_by_spark
 from runtime.lake import effort, internals
 from runtime.lake.hashes import with_hashes
-from runtime.lake.table import H1, H2, ROWID, LakeTable
+from runtime.lake.table import LakeTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -9,20 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from runtime.columns import OURS, ROWID
 from runtime.lake import internals
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType
 
-ROWID, H1, H2, KEY, HASH, PARTITION = (
-    "__ondatra_rowid",
-    "__ondatra_h1",
-    "__ondatra_h2",
-    "__ondatra_key",
-    "_content_hash",
-    "__ondatra_partition",
-)
 #: 90 days: longer than the longest pause after which a sync may go on from its mark.
 PROPERTIES = {
     "delta.enableChangeDataFeed": "true",
@@ -45,6 +38,11 @@ WIDENINGS = (
 def quoted(name: str) -> str:
     """A name as Spark SQL takes it, whatever its characters."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def literal(text: str) -> str:
+    """A text as Spark SQL takes it."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def ddl(kind: DataType) -> str:
@@ -70,7 +68,10 @@ def path_of(url: str) -> str:
 
 @dataclass(frozen=True)
 class Differences:
-    """Columns by what becomes of them. A type that is no widening is replaced: dropped and added anew."""
+    """Columns by what becomes of them, as they are to be called; `gone` ones as the table calls them.
+
+    One whose name changes its case, or its type to one that is no widening, is replaced: it goes, and comes anew.
+    """
 
     widened: tuple[str, ...]
     replaced: tuple[str, ...]
@@ -78,7 +79,7 @@ class Differences:
     new: tuple[str, ...]
 
     def __bool__(self) -> bool:
-        return bool(self.widened or self.replaced or self.gone or self.new)
+        return bool(self.widened or self.gone or self.new)
 
 
 @dataclass(frozen=True)
@@ -171,27 +172,26 @@ class LakeTable:
         have = {
             f.name: f.dataType.simpleString()
             for f in self.read(spark).schema
-            if not f.name.startswith("__ondatra_") and f.name not in own
+            if not f.name.startswith(OURS) and f.name not in own
         }
         want = {name: kind.simpleString() for name, kind in wanted.items()}
-        changed = [n for n in want if n in have and have[n] != want[n]]
-        widened = tuple(n for n in changed if is_widening(have[n], want[n]))
-        replaced = tuple(n for n in changed if n not in widened)
-        return Differences(
-            widened, replaced, tuple(n for n in have if n not in want), tuple(n for n in want if n not in have)
-        )
+        widened = tuple(n for n in want if n in have and is_widening(have[n], want[n]))
+        kept = {n for n in want if n in widened or have.get(n) == want[n]}
+
+        gone = tuple(n for n in have if n not in kept)
+        new = tuple(n for n in want if n not in kept)
+        left = {n.lower() for n in gone}
+        return Differences(widened, tuple(n for n in new if n.lower() in left), gone, new)
 
     def alter(self, spark: SparkSession, wanted: Mapping[str, DataType], found: Differences) -> None:
         """Commits of their own. Whatever was replaced is NULL in every row afterwards."""
         for name in found.widened:
             spark.sql(f"ALTER TABLE {self.sql} ALTER COLUMN {quoted(name)} TYPE {ddl(wanted[name])}")
-        if found.gone or found.replaced:
-            spark.sql(f"ALTER TABLE {self.sql} DROP COLUMNS ({', '.join(map(quoted, found.gone + found.replaced))})")
-        if found.new or found.replaced:
-            spark.sql(
-                f"ALTER TABLE {self.sql} ADD COLUMNS "
-                f"({', '.join(f'{quoted(n)} {ddl(wanted[n])}' for n in found.new + found.replaced)})"
-            )
+        if found.gone:
+            spark.sql(f"ALTER TABLE {self.sql} DROP COLUMNS ({', '.join(map(quoted, found.gone))})")
+        if found.new:
+            added = ", ".join(f"{quoted(n)} {ddl(wanted[n])}" for n in found.new)
+            spark.sql(f"ALTER TABLE {self.sql} ADD COLUMNS ({added})")
 
 
 def is_widening(old: str, new: str) -> bool:

@@ -6,16 +6,18 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from runtime.columns import HASH, OURS
 from runtime.errors import Problem
 from runtime.model import Column, Model
 from runtime.project import directives
 from runtime.sql import Translated
 
-RESERVED = ("__ondatra_", "_content_hash")
+RESERVED = (OURS, HASH)
 #: The type itself, also within lists and structs; not a field that has this name.
 INTERVAL = re.compile(r"\bINTERVAL(?=\[|,|\)|$)")
 NO_CODE = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/", re.S)
 LIMIT = re.compile(r"\b(?:limit|offset)\s+[\d(]", re.I)
+FEED_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 SCD2_COLUMNS = ("valid_from_snapshot", "valid_to_snapshot", "is_current")
 Wrong = Callable[[int, str], None]
 
@@ -38,11 +40,10 @@ def check_columns(model: Model, columns: Sequence[Column], wrong: Wrong) -> Mode
             )
         if model.kind == "scd2" and c.name.lower() in SCD2_COLUMNS:
             wrong(model.sql_line, f"the column {c.name} is reserved for kind scd2, which adds it: rename it")
-        if c.name.lower() == "_metadata" or "`" in c.name:
-            what = "has a backtick in its name" if "`" in c.name else "has a name that Spark uses itself"
+        if taken := _taken(c.name):
             wrong(
                 model.sql_line,
-                f"the column {c.name} {what}, which Delta tables cannot take: give it another with AS",
+                f"the column {c.name} {taken}, which Delta tables cannot take: give it another with AS",
             )
         if INTERVAL.search(c.duckdb_type):
             wrong(
@@ -67,6 +68,15 @@ def check_columns(model: Model, columns: Sequence[Column], wrong: Wrong) -> Mode
         key=tuple(names.get(k.lower(), k) for k in model.key),
         identifier=model.identifier and names.get(model.identifier.lower(), model.identifier),
     )
+
+
+def _taken(name: str) -> str:
+    """Why no table can have a column of this name; empty where one can."""
+    if "`" in name:
+        return "has a backtick in its name"
+    if name.lower() == "_metadata":
+        return "has a name that Spark uses itself"
+    return "has a name that Delta's change feed uses itself" if name.lower() in FEED_COLUMNS else ""
 
 
 def _unordered_limit(sql: str) -> int | None:

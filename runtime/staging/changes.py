@@ -28,10 +28,12 @@ BEFORE, AFTER = ("delete", "update_preimage"), ("insert", "update_postimage")
 
 @dataclass(frozen=True)
 class Shape:
-    """How rows of a kind are put together. `columns` are the model's, in the order of the file."""
+    """How rows of a kind are put together. `columns` are the model's, in the order of the file, `key` those of its
+    key."""
 
     kind: str
     columns: tuple[StructField, ...]
+    key: tuple[str, ...] = ()
 
     @property
     def together(self) -> str:
@@ -57,15 +59,16 @@ class Shape:
 
 def aligned(frame: DataFrame, shape: Shape) -> list[str]:
     """The model's columns out of rows that may have an older schema, as SQL: NULL where a column is new or had another
-    type.
+    type. A key in other letters is none that is new.
 
     As text, because each step of an expression made in Python is a message to the JVM, and there may be a thousand
     columns.
     """
-    had = {field.name.lower(): field for field in frame.schema.fields}
+    had = {field.name: field for field in frame.schema.fields}
+    keys = {name.lower(): field for name, field in had.items()}
 
     def column(field: StructField) -> str:
-        old = had.get(field.name.lower())
+        old = had.get(field.name) or (keys.get(field.name.lower()) if field.name in shape.key else None)
         same = old is not None and old.dataType.simpleString() == field.dataType.simpleString()
         return (
             f"{quoted(old.name) if old is not None and same else f'CAST(NULL AS {ddl(field.dataType)})'} AS "

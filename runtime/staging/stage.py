@@ -96,7 +96,7 @@ class _Staging:
         fields = {f.name.lower(): f for f in schema.fields if not f.name.startswith(OURS)}
         first = [fields.pop(c.name.lower()) for c in r.columns if c.name.lower() in fields]
         hashes = [fields.pop(HASH)] if HASH in fields else []
-        return Shape(r.model.kind, (*first, *fields.values(), *hashes))
+        return Shape(r.model.kind, (*first, *fields.values(), *hashes), r.model.key)
 
     def _net(self, feed: ChangeFeed, chosen: list[Chosen], most: int, *, full: bool) -> DataFrame | None:
         """The net change; None where there is none."""

@@ -10,12 +10,16 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from runtime.columns import CHANGE_TYPE, OURS, ROWID
 from runtime.model import Column
 
 #: Decimals with up to this many significant digits are exact as floats.
 EXACT_DIGITS = 15
+#: The first day of the year 0, as days since 1970.
+YEAR_0 = -719_528
+MICROS_OF_DAY = 86_400_000_000
 
 
 def to_rows(table: pa.Table, columns: Sequence[Column] = ()) -> list[dict[str, Any]]:
@@ -122,9 +126,17 @@ def _decimal(value: Decimal, whole: bool) -> int | float | str:
 
 
 def _dates(column: pa.Array, _: str) -> list[Any]:
-    return _without_nulls(
-        np.datetime_as_string(_filled(column.cast(pa.int32()), 0).to_numpy().astype("datetime64[D]")).tolist(), column
-    )
+    days = _filled(column.cast(pa.int32()), 0).to_numpy()
+    values = np.datetime_as_string(days.astype("datetime64[D]")).tolist()
+    _widen_years(values, days < YEAR_0)
+    return _without_nulls(values, column)
+
+
+def _widen_years(values: list[str], before: NDArray[np.bool_]) -> None:
+    """Years before the year 0 have four digits like all others; NumPy writes three."""
+    for i in np.flatnonzero(before):
+        year, rest = values[i][1:].split("-", 1)
+        values[i] = f"-{year:0>4}-{rest}"
 
 
 def _texts_of_times(micros: np.ndarray[Any, Any], cut: int, end: str) -> list[str]:
@@ -132,6 +144,7 @@ def _texts_of_times(micros: np.ndarray[Any, Any], cut: int, end: str) -> list[st
     values = np.datetime_as_string(moments, unit="s").tolist()
     for i in np.flatnonzero(micros % 1_000_000):
         values[i] = str(np.datetime_as_string(moments[i], unit="us"))
+    _widen_years(values, micros < YEAR_0 * MICROS_OF_DAY)
     return [v[cut:] + end for v in values] if cut or end else values
 
 

@@ -231,7 +231,12 @@ def test_wrong_sink_arguments_are_a_problem_of_the_model(folder: Folder) -> None
 
 
 @pytest.mark.parametrize(
-    "name, words", [("_metadata", "a name that Spark uses itself"), ("a`b", "a backtick in its name")]
+    "name, words",
+    [
+        ("_metadata", "a name that Spark uses itself"),
+        ("a`b", "a backtick in its name"),
+        ("_Change_type", "a name that Delta's change feed uses itself"),
+    ],
 )
 def test_a_column_that_delta_cannot_take_is_refused_with_a_way_out(folder: Folder, name: str, words: str) -> None:
     ((file, line, message),) = out(folder, sql=f'SELECT id, name AS "{name}"\nFROM staging.people')

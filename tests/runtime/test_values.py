@@ -108,6 +108,18 @@ CASES: dict[str, tuple[pa.Array, str, list[Any]]] = {
     "blobs": (pa.array([b"\x00\xff\xaa", b"", None]), "BLOB", ["AP+q", "", None]),
     "lists": (pa.array([[3, 1], None, [], [None]]), "INTEGER[]", [[3, 1], None, [], [None]]),
     "lists of lists": (pa.array([[[1], [2, 3]], [[]]]), "INTEGER[][]", [[[1], [2, 3]], [[]]]),
+    "days of any year": (
+        pa.array([2932897, -719162, -719529, None], pa.int32()).cast(pa.date32()),
+        "DATE",
+        ["10000-01-01", "0001-01-01", "-0001-12-31", None],
+    ),
+    "moments of any year": (
+        pa.array([253402300800000001, -62135596800000000, -62167305600000000, None], pa.int64()).cast(
+            pa.timestamp("us")
+        ),
+        "TIMESTAMP",
+        ["10000-01-01T00:00:00.000001", "0001-01-01T00:00:00", "-0001-12-31T00:00:00", None],
+    ),
     "lists of dates": (pa.array([[dt.date(2026, 1, 15)]]), "DATE[]", [["2026-01-15"]]),
     "lists of doubles": (pa.array([[math.nan, 1.0]]), "DOUBLE[]", [[None, 1.0]]),
     "structs": (

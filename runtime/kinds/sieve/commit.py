@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from runtime.columns import KEY, ROWID
 from runtime.kinds import in_place
 from runtime.kinds.amounts import Amounts
 from runtime.kinds.build import Build
 from runtime.kinds.in_place import CHANGE
 from runtime.kinds.sieve.found import Found
-from runtime.lake.table import KEY, ROWID, quoted
+from runtime.lake.table import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,8 +25,8 @@ def write(build: Build, found: Found) -> None:
 def _new(build: Build, found: Found) -> DataFrame:
     from pyspark.sql import functions as F
 
-    known = found.old.select(F.col(KEY).alias("__key"), F.col(ROWID))
-    new = found.new.join(F.broadcast(known), F.col(KEY) == F.col("__key"), "left")
+    known = found.old.select(F.col(KEY).alias("__ondatra_known"), F.col(ROWID))
+    new = found.new.join(F.broadcast(known), F.col(KEY) == F.col("__ondatra_known"), "left")
     return new.select(*map(quoted, build.source.columns), ROWID)
 
 

@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from runtime.columns import H1, H2
 from runtime.kinds.build import Build
 from runtime.lake import internals, proof
 from runtime.lake.note import KeptFilters
-from runtime.lake.table import H1, H2
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -139,8 +139,10 @@ def passed(build: Build, rows: DataFrame, filters: Sequence[SparkColumn], on: st
         none = none & ~internals.may_contain(build.spark, each, F.col(on))
     # a column that differs at each look keeps the filters where they are: pushed below the hashes, they would work out
     # parts of them many times over
-    kept = rows.withColumn("__look", F.monotonically_increasing_id()).filter(none & (F.col("__look") >= 0))
-    return kept.drop("__look")
+    kept = rows.withColumn("__ondatra_look", F.monotonically_increasing_id()).filter(
+        none & (F.col("__ondatra_look") >= 0)
+    )
+    return kept.drop("__ondatra_look")
 
 
 def _made(build: Build, known: DataFrame, number: int) -> DataFrame:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from runtime.columns import H1, H2, KEY, ROWID
 from runtime.kinds import in_place
 from runtime.kinds.aside import aside
 from runtime.kinds.build import Build
@@ -21,7 +22,7 @@ from runtime.kinds.sieve.found import Found
 from runtime.kinds.writer import broadcast
 from runtime.lake import effort, internals
 from runtime.lake.digest import Digest, row_digests
-from runtime.lake.table import H1, H2, KEY, ROWID, quoted
+from runtime.lake.table import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -122,10 +123,11 @@ def _with_keys(rows: DataFrame, wanted: DataFrame, number: int) -> DataFrame:
     by their text or both."""
     from pyspark.sql import functions as F
 
-    known = wanted.select(F.xxhash64(KEY).alias("__number"), F.col(KEY).alias("__key"))
+    known = wanted.select(F.xxhash64(KEY).alias("__ondatra_number"), F.col(KEY).alias("__ondatra_known"))
     return rows.join(
         broadcast(known, number),
-        (F.xxhash64(KEY) == F.col("__number")) & F.coalesce(F.col(KEY) == F.col("__key"), F.lit(False)),
+        (F.xxhash64(KEY) == F.col("__ondatra_number"))
+        & F.coalesce(F.col(KEY) == F.col("__ondatra_known"), F.lit(False)),
         "left_semi",
     )
 

@@ -10,8 +10,9 @@ import pytest
 from pyspark.sql.types import StructType
 
 from runtime import kinds
+from runtime.columns import H1
 from runtime.lake import effort
-from runtime.lake.table import H1, LakeTable, quoted
+from runtime.lake.table import LakeTable, quoted
 from runtime.model import MaxDeletes, Model, Sink
 
 
@@ -83,7 +84,7 @@ class Built:
         return self.last
 
     def changes(self, *columns: str) -> list[tuple[Any, ...]]:
-        """The feed of the last build, sorted."""
+        """The feed of the last build, these columns, as SQL names them, sorted."""
         assert self.last is not None
         first = (self.last.previous_version or 0) + 1
         if first > self.last.version:
@@ -91,14 +92,15 @@ class Built:
         with effort.fit(self.spark, -1):
             feed = self.table.feed(self.spark, first, self.last.version)
             return sorted(
-                (tuple(r) for r in feed.select("_change_type", *(columns or ("id", "n"))).collect()), key=repr
+                (tuple(r) for r in feed.selectExpr("_change_type", *(columns or ("id", "n"))).collect()), key=repr
             )
 
     def rows(self, *columns: str) -> list[tuple[Any, ...]]:
         """What the table holds, sorted."""
         with effort.fit(self.spark, -1):
             return sorted(
-                (tuple(r) for r in self.table.read(self.spark).select(*(columns or ("id", "n"))).collect()), key=repr
+                (tuple(r) for r in self.table.read(self.spark).selectExpr(*(columns or ("id", "n"))).collect()),
+                key=repr,
             )
 
     def invalid(self) -> list[tuple[Any, ...]]:

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from building import Built, count_as_large
 
+from runtime.columns import H1
 from runtime.kinds import in_place, merge, source
 from runtime.kinds.build import Build
 from runtime.kinds.built import Feed
 from runtime.kinds.sieve import commit, filters
 from runtime.lake import effort, note
-from runtime.lake.table import H1
 from runtime.staging.chunks import read_chunk
 from runtime.staging.request import Staged, StageRequest
 from runtime.staging.stage import stage
