@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib import admin
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
 #: What stands together, in the order of the index.
@@ -26,6 +26,8 @@ class Site(admin.AdminSite):
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:  # type: ignore[override]
         """There is one way to sign in, with one limit of tries."""
+        if self.has_permission(request):
+            return HttpResponseRedirect(reverse("admin:index"))
         if request.user.is_authenticated:
             raise PermissionDenied("the admin site is for staff: an administrator of the install can make you a member")
         return redirect_to_login(request.GET.get("next", reverse("admin:index")))

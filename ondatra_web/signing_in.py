@@ -1,5 +1,5 @@
 """Sign-in by name and password, with a limit of attempts: by name and address together, by either alone. Every form
-that signs in comes through here, the admin site's too."""
+that signs in comes through here."""
 
 from __future__ import annotations
 

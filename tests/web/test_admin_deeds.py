@@ -240,9 +240,8 @@ def test_whoever_is_no_staff_comes_in_by_the_one_way_to_sign_in_or_not_at_all(cl
 def test_an_organization_that_has_nobody_gets_an_admin_who_stays_the_last(staff: Client, sync: Sync) -> None:
     bob, organization = filled.person("bob", None), sync.workspace.organization
 
-    staff.post(
-        "/admin/ondatra_web/membership/add/", {"user": bob.pk, "organization": organization.pk, "role": "viewer"}
-    )
+    told = {"user": bob.pk, "organization": organization.pk, "role": "viewer"}
+    staff.post("/admin/ondatra_web/membership/add/", told, follow=True)
     made = organization.membership_set.get()
 
     assert _done(staff, "membership", made.pk, "admin") == [f"bob is an admin of {organization}."]
