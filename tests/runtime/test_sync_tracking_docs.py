@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from test_tracking import Answer, batch, call, counter, info, row
+from tracked import Answer, batch, call, counter, info, row
 
 from runtime.store.folder import FolderStore
 from runtime.tracking import facts, files, requests

@@ -6,10 +6,9 @@ import json
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from tracked import COLUMNS, END, START, batch, counter, info, row, told, written
+from tracked import COLUMNS, START, batch, call, counter, info, row, told, written
 
 from runtime.model import Mask
-from runtime.push.http.calls import ApiCall
 from runtime.store.folder import FolderStore
 from runtime.tracking import facts, requests
 from runtime.tracking import files as tracking
@@ -59,10 +58,6 @@ def test_planned_rows_lie_apart_in_the_same_schema(tmp_path):
         table.schema.remove_metadata(),
         told(table.to_pylist(), "identifier", "status", "outcome", "previous_payload", "batch_started_at"),
     ) == (SCHEMA, [("1", "planned", "planned", '{"id":1,"email":"old"}', None)])
-
-
-def call(number, body, url="https://x/push", rows=None, response="fine"):
-    return ApiCall(number, 1, "POST", url, {"x-app": "ada@example.com"}, body, 200, {}, response, START, END, rows)
 
 
 def test_files_that_wait_are_written_by_the_rules_of_their_seal_without_the_model(store):

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from runtime.custody.masks import Masker
 from runtime.model import Column, Model
+from runtime.push.http.calls import ApiCall
 from runtime.tracking import files as tracking
 from runtime.tracking.info import Places, RunInfo
 from runtime.tracking.rows import RecordBatch
@@ -97,3 +98,7 @@ def written(store, run, made):
 
 def told(rows, *names):
     return [tuple(r[n] for n in names) for r in rows]
+
+
+def call(number, body, url="https://x/push", rows=None, response="fine"):
+    return ApiCall(number, 1, "POST", url, {"x-app": "ada@example.com"}, body, 200, {}, response, START, END, rows)
