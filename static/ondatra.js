@@ -66,7 +66,15 @@ function sortFound() {
   body.replaceChildren(...rows);
 }
 
+/** What refreshes itself rests while nobody sees it. */
+function restUnseen(event) {
+  if (document.visibilityState !== "visible" && event.target.matches('[hx-trigger^="every"]')) {
+    event.preventDefault();
+  }
+}
+
 document.addEventListener("change", submitChoice);
 document.addEventListener("keydown", onKey);
 document.addEventListener("click", closeMenusBeside);
+document.addEventListener("htmx:beforeRequest", restUnseen);
 document.addEventListener("htmx:afterSettle", sortFound);

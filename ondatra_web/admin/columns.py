@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import BooleanField, DateTimeField, Model
 from django.urls import reverse
 from django.utils.html import format_html
 
@@ -35,14 +37,36 @@ def link(path: str, description: str) -> Display:
     return shown
 
 
+@cache
+def readable(table: type[Model], column: Any) -> Any:
+    """Moments with their zone and flags as words, where the column is a field of that kind; else as it is."""
+    if not isinstance(column, str) or column not in {f.name for f in table._meta.concrete_fields}:
+        return column
+    field = table._meta.get_field(column)
+    words: Display
+    if isinstance(field, DateTimeField):
+        words = "{:%Y-%m-%d %H:%M:%S} UTC".format
+    elif isinstance(field, BooleanField):
+        words = ("no", "yes").__getitem__
+    else:
+        return column
+
+    @admin.display(description=str(field.verbose_name), empty_value="–")
+    def shown(row: Any) -> Any:
+        value = getattr(row, column)
+        return None if value is None else words(value)
+
+    return shown
+
+
 def told(name: str, description: str) -> Display:
     """A column with separators, or a list of words."""
 
     @admin.display(description=description, empty_value="–")
     def shown(row: Any) -> Any:
         value = getattr(row, name)
-        if isinstance(value, bool) or value is None:
-            return value
+        if value is None:
+            return None
         if isinstance(value, int):
             return f"{value:,}"
         return ", ".join(map(str, value)) or None

@@ -11,8 +11,9 @@ from django.core.paginator import Paginator
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html_join
+from django.utils.text import capfirst
 
-from ondatra_web.admin.columns import list_of
+from ondatra_web.admin.columns import list_of, readable
 from ondatra_web.admin.deeds import Deeds
 from ondatra_web.models import Sync
 
@@ -34,6 +35,10 @@ class Pages(Paginator):  # type: ignore[type-arg]
 
 class Listing(ChangeList):
     """A list that goes on: newer and older, without a last page."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.title = str(capfirst(self.opts.verbose_name_plural))
 
     @property
     def newer(self) -> str:
@@ -80,6 +85,9 @@ class Look(Deeds):
 
     # lists
 
+    def get_list_display(self, request: HttpRequest) -> Any:
+        return [readable(self.opts.model, column) for column in self.list_display]  # type: ignore[arg-type]
+
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return Listing
 
@@ -106,7 +114,8 @@ class Look(Deeds):
         return self.get_fields(request, obj)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return (*(self.fields or self.columns), *(["see"] if self.below and obj else []))
+        shown = self.fields or [readable(self.opts.model, column) for column in self.columns]  # type: ignore[arg-type]
+        return (*shown, *(["see"] if self.below and obj else []))
 
     @admin.display(description="See")
     def see(self, row: Model) -> str:

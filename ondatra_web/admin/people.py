@@ -204,7 +204,6 @@ class AuditLogAdmin(Look):
     person = link("user", "person")
     organization = link("organization", "organization")
     list_display = ("at", "who", "action", "target", organization)
-    list_display_links = ("at",)
     list_select_related = ("user", "organization")
     search_help_text = "The whole name of a person"
     columns = ("at", "who", person, "action", "target", organization)

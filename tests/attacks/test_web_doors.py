@@ -79,7 +79,7 @@ def test_the_page_of_the_api_may_show_the_pictures_of_its_style_sheet_and_nothin
 
 
 def test_no_template_has_a_script_a_style_or_a_handler_in_it() -> None:
-    inline = re.compile(r"<style|<script(?![^>]*\bsrc=)|\sstyle=|\son[a-z]+=|javascript:", re.I)
+    inline = re.compile(r"<style|<script(?![^>]*\bsrc=)|\sstyle=|\son[a-z]+=|javascript:|hx-trigger=.[^\"']*\[", re.I)
     pages = sorted((ROOT / "templates").rglob("*.html"))
 
     assert pages and {p.name: found for p in pages if (found := inline.findall(p.read_text(encoding="utf-8")))} == {}

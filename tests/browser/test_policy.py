@@ -57,6 +57,7 @@ def _sign_in(page: Page, url: str) -> None:
     page.get_by_label("Name").fill("ada")
     page.get_by_label("Password").fill("ada-password")
     page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url("**/admin/")
 
 
 def _addresses(run: Run) -> dict[str, str]:
