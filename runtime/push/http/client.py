@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import ssl
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote, urlsplit
@@ -60,9 +61,10 @@ class Transport(Protocol):
 
 class PooledTransport:
     """The process' handles, made when needed, so that a forked worker makes its own. The one that was used last is used
-    next."""
+    next. With `may_reach`, which is asked for each IP address before a connection is made, no proxy stands between."""
 
-    def __init__(self) -> None:
+    def __init__(self, may_reach: Callable[[str], bool] | None = None) -> None:
+        self._may_reach = may_reach
         self._idle: deque[_Handle] = deque()
         self._others: list[
             Any
@@ -89,7 +91,7 @@ class PooledTransport:
         """Proxies come from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY, private authorities from the usual
         variables, as they are at the first request."""
         if not self._settings:
-            self._proxies = getproxies()
+            self._proxies = {} if self._may_reach else getproxies()
             self._settings = [
                 (pycurl.NOSIGNAL, 1),
                 (pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS),
@@ -99,8 +101,20 @@ class PooledTransport:
                 (pycurl.MAXAGE_CONN, 20),
                 (pycurl.NOPROXY, self._proxies.get("no", "")),
                 *_authorities(),
+                *_gate(self._may_reach),
             ]
         return _Handle(self._settings, self._proxies)
+
+
+def _gate(may_reach: Callable[[str], bool] | None) -> list[tuple[int, Any]]:
+    if may_reach is None:
+        return []
+
+    def opened(_purpose: int, place: Any) -> Any:
+        family, kind, protocol, address = place
+        return socket.socket(family, kind, protocol) if may_reach(address[0]) else pycurl.SOCKET_BAD
+
+    return [(pycurl.OPENSOCKETFUNCTION, opened), (pycurl.PROXY, "")]
 
 
 def _authorities() -> list[tuple[int, Any]]:
