@@ -12,6 +12,7 @@ queue       what an action asks for becomes a message
 jobs        the workers' actors: an id in, one call
 readiness   what a worker's first message would wait for
 clock       what happens by itself: schedules, retention, upkeep
+alerts      people are told: rules, what they found, channels, messages
 runs        a run from its begin to its end, with the database as the runtime's ledger and outbox
 tracking    where a run's records lie and who may ask for them: stores, buckets, exports, fact tables
 signing_in  by name and password, with a limit of attempts

@@ -16,6 +16,10 @@ from django.db.models.functions import Coalesce
 from django.http import Http404, HttpRequest
 
 from ondatra_web.models import (
+    Alert,
+    AlertChannel,
+    AlertDelivery,
+    AlertRule,
     ApiToken,
     Export,
     Invitation,
@@ -202,6 +206,57 @@ def export_for(user: Person, export_id: int, right: Role = PAYLOADS) -> Export:
         raise Http404(f"there is no export {export_id} in your organizations") from None
     least = PAYLOADS if found.created_by_id == _id(user) else right
     _check(user, least, found.run.sync.workspace, found.run.sync.name)
+    return found
+
+
+# alerts: who sees a sync sees its alerts, who operates it acknowledges them; who administers it says when somebody is
+# called, who administers an organization says whom
+
+
+def alerts_of(user: Person, organization: Organization | None = None) -> QuerySet[Alert]:
+    return Alert.objects.filter(sync__workspace__in=workspaces_of(user, organization))
+
+
+def alert_for(user: Person, alert_id: int, right: Role = SEE) -> Alert:
+    """Raises Http404, PermissionDenied."""
+    try:
+        found = alerts_of(user).select_related("sync__workspace__organization", "acknowledged_by").get(pk=alert_id)
+    except Alert.DoesNotExist:
+        raise Http404(f"there is no alert {alert_id} in your organizations") from None
+    _check(user, right, found.sync.workspace, found.sync.name)
+    return found
+
+
+def alert_rule_for(user: Person, rule_id: int, right: Role = SEE) -> AlertRule:
+    """Raises Http404, PermissionDenied."""
+    try:
+        rules = AlertRule.objects.filter(workspace__in=workspaces_of(user))
+        found = rules.select_related("workspace__organization", "sync").prefetch_related("channels").get(pk=rule_id)
+    except AlertRule.DoesNotExist:
+        raise Http404(f"there is no alert rule {rule_id} in your organizations") from None
+    _check(user, right, found.workspace, found.workspace.slug)
+    return found
+
+
+def alert_channel_for(user: Person, channel_id: int, right: Role = SEE) -> AlertChannel:
+    """Raises Http404, PermissionDenied."""
+    try:
+        channels = AlertChannel.objects.filter(organization__in=organizations_of(user))
+        found = channels.select_related("organization").get(pk=channel_id)
+    except AlertChannel.DoesNotExist:
+        raise Http404(f"there is no alert channel {channel_id} in your organizations") from None
+    organization_for(user, found.organization_id, right)
+    return found
+
+
+def alert_delivery_for(user: Person, delivery_id: int, right: Role = SEE) -> AlertDelivery:
+    """Raises Http404, PermissionDenied."""
+    try:
+        sent = AlertDelivery.objects.filter(channel__organization__in=organizations_of(user))
+        found = sent.select_related("channel__organization").get(pk=delivery_id)
+    except AlertDelivery.DoesNotExist:
+        raise Http404(f"there is no message {delivery_id} in your organizations") from None
+    organization_for(user, found.channel.organization_id, right)
     return found
 
 

@@ -10,6 +10,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from ondatra_web import audit, queue
+from ondatra_web.alerts import judging
 from ondatra_web.models import Run, Sync
 from ondatra_web.runs import waiting
 from runtime.errors import ConfigError
@@ -77,7 +78,7 @@ def cancel_run(run: Run, *, user: AbstractBaseUser | None = None) -> Run:
     with transaction.atomic():
         now = timezone.now()
         idle = Run.objects.filter(pk=run.pk, status__in=[Run.Status.QUEUED, Run.Status.HELD]).update(
-            status=Run.Status.CANCELLED, ended_at=now, cancelled_by=audit.person(user)
+            status=Run.Status.CANCELLED, ended_at=now, cancelled_by=audit.person(user), judged=False
         )
         asked = Run.objects.filter(pk=run.pk, status=Run.Status.WORKING).update(
             status=Run.Status.CANCELING, cancelled_by=audit.person(user)
@@ -88,6 +89,7 @@ def cancel_run(run: Run, *, user: AbstractBaseUser | None = None) -> Run:
                 f"run {run.pk} is {run.status}: only a run that is queued, held or working can be cancelled"
             )
         audit.write(run.sync.workspace.organization_id, user, "cancel_run", f"run {run.pk}", {}, sync=run.sync)
+    judging.ended()
     run.refresh_from_db()
     return run
 
@@ -96,7 +98,7 @@ def confirm_run(run: Run, *, user: AbstractBaseUser | None = None, trigger: str 
     """Lets a held run go on, as a new run that may delete as many records as were shown, and no more."""
     with transaction.atomic():
         if not Run.objects.filter(pk=run.pk, status=Run.Status.HELD).update(
-            status=Run.Status.CANCELLED, ended_at=timezone.now()
+            status=Run.Status.CANCELLED, ended_at=timezone.now(), judged=False
         ):
             run.refresh_from_db()
             raise ConfigError(f"run {run.pk} is {run.status}: only a held run can be confirmed")
@@ -113,6 +115,7 @@ def confirm_run(run: Run, *, user: AbstractBaseUser | None = None, trigger: str 
         )
         if send:
             transaction.on_commit(lambda: queue.send("pipeline", new.pk))
+    judging.ended()
     return new
 
 

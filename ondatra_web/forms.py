@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 
 from ondatra_web.audit import ACTIONS
-from ondatra_web.models import Run
+from ondatra_web.models import AlertKind, AlertLevel, Run
 
 STATES = [
     ("", "Any state"),
@@ -127,3 +127,44 @@ def matches_state(state: str) -> dict[str, Any]:
     if state == "working":
         return {"last_status__in": Run.ACTIVE}
     return {"last_status": state} if state and state != "archived" else {}
+
+
+ALERT_STATES = [
+    ("open", "Open"),
+    ("acknowledged", "Acknowledged"),
+    ("resolved", "Resolved"),
+    ("all", "All"),
+]
+
+
+class AlertFilterForm(AddressForm):
+    q = forms.CharField(required=False, max_length=200)
+    state = forms.ChoiceField(required=False, choices=ALERT_STATES)
+    kind = forms.ChoiceField(required=False, choices=AlertKind.choices)
+    level = forms.ChoiceField(required=False, choices=AlertLevel.choices)
+
+
+class AlertRuleForm(forms.Form):
+    """One rule; what its numbers may be is said where it is saved. Kind and scope are those of its address."""
+
+    sync = forms.CharField(required=False, max_length=200)
+    tag = forms.CharField(required=False, max_length=100)
+    enabled = forms.BooleanField(required=False)
+    unit = forms.CharField(required=False, max_length=10)
+    measure = forms.CharField(required=False, max_length=10)
+    warning = forms.FloatField(required=False)
+    critical = forms.FloatField(required=False)
+    recovery = forms.BooleanField(required=False)
+    quiet_from = forms.TimeField(required=False)
+    quiet_until = forms.TimeField(required=False)
+    quiet_zone = forms.CharField(required=False, max_length=60, empty_value="UTC")
+    quiet_critical = forms.BooleanField(required=False)
+    channels = forms.TypedMultipleChoiceField(required=False, coerce=int)
+
+
+class AlertChannelForm(forms.Form):
+    name = forms.CharField(required=False, max_length=100)
+    recipients = forms.CharField(required=False, max_length=8_000)
+    url = forms.CharField(required=False, max_length=2_000)
+    level = forms.CharField(required=False, max_length=10)
+    enabled = forms.BooleanField(required=False)

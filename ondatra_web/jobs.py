@@ -16,6 +16,7 @@ import dramatiq  # noqa: E402
 from django.db import close_old_connections  # noqa: E402
 
 from ondatra_web import checks, queue, workers  # noqa: E402
+from ondatra_web.alerts import sending  # noqa: E402
 from ondatra_web.clock.upkeep import keep_lake  # noqa: E402
 from ondatra_web.models import Organization, Workspace  # noqa: E402
 from ondatra_web.readiness import Readiness  # noqa: E402
@@ -63,6 +64,12 @@ def push(run_id: int, slots: int = 1) -> None:
 def export(export_id: int) -> None:
     """Writes the records of a run into a file."""
     exporting.work(export_id)
+
+
+@actor("alerts", queue_name="alerts")
+def alert(delivery_id: int) -> None:
+    """Sends one message of an alert."""
+    sending.work(delivery_id)
 
 
 @actor("pipeline", queue_name="pipeline")

@@ -96,9 +96,10 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         "transaction_mode": "IMMEDIATE",
         "init_command": f"PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA busy_timeout={wait * 1000};",
     }
-#: E-mail: without a server of it, links are passed on by hand.
-MAIL_IS_SET = bool(os.environ.get("EMAIL_URL", "").strip())
-_mail = env.email_url_config(os.environ.get("EMAIL_URL", "").strip() or "consolemail://")
+#: E-mail: without a server of it, links are passed on by hand, and alerts are written where their worker writes.
+_mail_url = "" if any(w.name == "EMAIL_URL" for w in WRONG_OF_DJANGO) else os.environ.get("EMAIL_URL", "").strip()
+MAIL_IS_SET = bool(_mail_url)
+_mail = env.email_url_config(_mail_url or "consolemail://")
 EMAIL_BACKEND = _mail["EMAIL_BACKEND"]
 EMAIL_HOST = _mail.get("EMAIL_HOST") or "localhost"
 EMAIL_HOST_USER = _mail.get("EMAIL_HOST_USER") or ""
@@ -164,6 +165,10 @@ SPECTACULAR_SETTINGS = {
         "ExportStatusEnum": "ondatra_web.models.records.Export.Status",
         "SuccessEnum": ["success"],
         "ErrorEnum": ["error"],
+        "AlertTypeEnum": "ondatra_web.models.alerts.AlertKind",
+        "AlertLevelEnum": "ondatra_web.models.alerts.AlertLevel",
+        "ChannelKindEnum": "ondatra_web.models.alerts.AlertChannel.Kind",
+        "DeliveryStatusEnum": "ondatra_web.models.alerts.AlertDelivery.Status",
     },
 }
 if ONDATRA.redis_url:  # workers of the web share the counts of the rate limit

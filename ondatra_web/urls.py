@@ -3,8 +3,21 @@ from django.urls import include, path
 from django.views.generic import RedirectView
 
 from ondatra_web import admin
-from ondatra_web.views import doors, downloads, exports, finding, home, models, records, retry, run, store, syncs
-from ondatra_web.views.settings import account, audit, members, tokens, workspaces
+from ondatra_web.views import (
+    alerts,
+    doors,
+    downloads,
+    exports,
+    finding,
+    home,
+    models,
+    records,
+    retry,
+    run,
+    store,
+    syncs,
+)
+from ondatra_web.views.settings import account, alert_channels, alert_rules, audit, members, tokens, workspaces
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -36,6 +49,21 @@ urlpatterns = [
     path("settings/", RedirectView.as_view(pattern_name="account"), name="settings"),
     path("settings/account/", account.account, name="account"),
     path("settings/account/password/", account.change_password, name="change_password"),
+    path("alerts/", alerts.index, name="alerts"),
+    path("alerts/<int:alert_id>/", alerts.alert, name="alert"),
+    path("alerts/<int:alert_id>/acknowledge/", alerts.acknowledge, name="acknowledge_alert"),
+    path("settings/alert-rules/", alert_rules.index, name="alert_rules_index"),
+    path("settings/alert-rules/of/<int:workspace_id>/", alert_rules.listed, name="alert_rules"),
+    path("settings/alert-rules/of/<int:workspace_id>/add/", alert_rules.add, name="add_alert_rule"),
+    path("settings/alert-rules/<int:rule_id>/", alert_rules.rule, name="alert_rule"),
+    path("settings/alert-rules/<int:rule_id>/delete/", alert_rules.delete, name="delete_alert_rule"),
+    path("settings/channels/", alert_channels.index, name="alert_channels_index"),
+    path("settings/channels/of/<int:organization_id>/", alert_channels.listed, name="alert_channels"),
+    path("settings/channels/of/<int:organization_id>/add/", alert_channels.add, name="add_alert_channel"),
+    path("settings/channels/<int:channel_id>/", alert_channels.channel, name="alert_channel"),
+    path("settings/channels/<int:channel_id>/log/", alert_channels.log, name="alert_channel_log"),
+    path("settings/channels/<int:channel_id>/change/", alert_channels.change, name="change_alert_channel"),
+    path("settings/messages/<int:delivery_id>/again/", alert_channels.send_again, name="send_alert_again"),
     path("settings/account/email/", account.change_email, name="change_email"),
     path("settings/account/sessions/", account.end_sessions, name="end_sessions"),
     path("settings/organization/", account.choose_organization, name="choose_organization"),

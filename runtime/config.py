@@ -85,6 +85,10 @@ class Config:
     bucket_endpoints: tuple[str, ...] = ()
     #: Folders below which organizations may place workspaces from a page.
     workspace_roots: tuple[str, ...] = ()
+    #: Servers that alerts may be sent to though they lie in the install's own network.
+    webhook_endpoints: tuple[str, ...] = ()
+    #: Where people reach the pages, for links in messages.
+    site_url: str = "http://127.0.0.1:8000"
     #: Spark catalogs that projects may use as connections, by the names of their classes.
     catalog_classes: tuple[str, ...] = ()
     #: Records that may wait for a store that is down before new runs are refused.
@@ -148,6 +152,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Config:
     env = _Environment(environment)
     project = Path(env.text("ONDATRA_PROJECT_DIR") or ROOT).resolve()
     data = Path(env.text("ONDATRA_DATA_DIR") or project / "data").resolve()
+    web_host, web_port = env.text("ONDATRA_WEB_HOST") or "127.0.0.1", env.number(22, "ONDATRA_WEB_PORT", 8000)
     if data.exists() and not data.is_dir():
         env.refuse(1, "ONDATRA_DATA_DIR", str(data), "the path of a folder is expected")
 
@@ -185,8 +190,10 @@ def read(environment: Mapping[str, str] = os.environ) -> Config:
         builds=env.number(15, "ONDATRA_BUILDS", min(max(len(os.sched_getaffinity(0)), 2), MOST_BUILDS)),
         api_rate=env.number(20, "ONDATRA_API_RATE", 600),
         plain_build=env.switch(21, "ONDATRA_PLAIN_BUILD", usual=False),
-        web_host=env.text("ONDATRA_WEB_HOST") or "127.0.0.1",
-        web_port=env.number(22, "ONDATRA_WEB_PORT", 8000),
+        web_host=web_host,
+        web_port=web_port,
+        site_url=(env.address(24, "ONDATRA_SITE_URL") or f"http://{web_host}:{web_port}").rstrip("/"),
+        webhook_endpoints=env.addresses(25, "ONDATRA_WEBHOOK_ENDPOINTS"),
         tls_proxy=env.checked(30, "ONDATRA_TLS_PROXY", ADDRESS.fullmatch, "an IP address, or * for any, is expected"),
         fault=env.text("ONDATRA_FAULT"),
         wrong=tuple(env.wrong),
@@ -250,6 +257,9 @@ def wrong_of_django(environment: Mapping[str, str]) -> tuple[Wrong, ...]:
     expected = "postgres://USER:PASSWORD@HOST:5432/NAME or sqlite:///FILE?timeout=SECONDS is expected"
     env.checked(18, "DATABASE_URL", _is_database, expected, hidden=True)
     env.switch(19, "DJANGO_DEBUG")
+    expected = "smtp+tls://USER:PASSWORD@HOST:587, smtp+ssl://…:465, smtp://HOST:25 or consolemail:// is expected"
+    env.checked(23, "EMAIL_URL", _is_mail_server, expected, hidden=True)
+    env.checked(26, "EMAIL_FROM", lambda text: "@" in text, "an address such as ondatra@example.com is expected")
     return tuple(env.wrong)
 
 
@@ -283,6 +293,17 @@ def _is_database(text: str) -> bool:
     if parts.scheme == "sqlite":
         return bool(parts.path.strip("/")) and timeout.isascii() and timeout.isdigit()
     return parts.scheme in ("postgres", "postgresql", "psql", "pgsql") and bool(parts.path.strip("/"))
+
+
+def _is_mail_server(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        _ = parts.port
+    except ValueError:
+        return False
+    if parts.scheme == "consolemail":
+        return True
+    return parts.scheme in ("smtp", "smtp+tls", "smtp+ssl") and bool(parts.hostname)
 
 
 def _is_redis(text: str) -> bool:

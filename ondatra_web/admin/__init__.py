@@ -9,6 +9,7 @@ places      workspaces, models, destinations, buckets
 syncs       syncs, with `sync_deeds`
 runs        runs, with `run_deeds`; message groups, exports
 deliveries  chunks, deliveries, jobs, files
+alerts      alerts, their rules, channels and messages
 install     workers
 
 A column is shown only where it is named here, and none that may hold values of records or a secret is: whoever has the
@@ -19,6 +20,6 @@ from __future__ import annotations
 
 from django.contrib.admin import site
 
-from ondatra_web.admin import deliveries, install, people, places, runs, syncs
+from ondatra_web.admin import alerts, deliveries, install, people, places, runs, syncs
 
-__all__ = ["deliveries", "install", "people", "places", "runs", "site", "syncs"]
+__all__ = ["alerts", "deliveries", "install", "people", "places", "runs", "site", "syncs"]

@@ -20,7 +20,18 @@ from rest_framework.views import APIView
 
 from ondatra_web import access
 from ondatra_web.api.tokens import BearerAuthentication, HasScope, TokenThrottle
-from ondatra_web.models import ApiToken, Export, Role, Run, Sync
+from ondatra_web.models import (
+    Alert,
+    AlertChannel,
+    AlertDelivery,
+    AlertRule,
+    ApiToken,
+    Export,
+    Role,
+    Run,
+    Sync,
+    Workspace,
+)
 
 PER_PAGE, MOST_PER_PAGE = 25, 100
 PAGES = [
@@ -116,9 +127,49 @@ class Api(APIView):
     def syncs(self) -> QuerySet[Sync]:
         return access.syncs_of(self.request.user, self.token.organization)
 
+    def workspaces(self) -> QuerySet[Workspace]:
+        return access.workspaces_of(self.request.user, self.token.organization)
+
+    def workspace(self, workspace_id: int, right: Role = access.SEE) -> Workspace:
+        found = access.workspace_for(self.request.user, workspace_id, right)
+        self._of(found.organization_id, f"there is no workspace {workspace_id} in {self.token.organization}")
+        return found
+
+    def alerts(self) -> QuerySet[Alert]:
+        found = access.alerts_of(self.request.user, self.token.organization)
+        return found.select_related("sync__workspace", "acknowledged_by")
+
+    def alert(self, alert_id: int, right: Role = access.SEE) -> Alert:
+        found = access.alert_for(self.request.user, alert_id, right)
+        self._own(found.sync, f"there is no alert {alert_id} in {self.token.organization}")
+        return found
+
+    def alert_rule(self, rule_id: int, right: Role = access.SEE) -> AlertRule:
+        found = access.alert_rule_for(self.request.user, rule_id, right)
+        self._of(found.workspace.organization_id, f"there is no alert rule {rule_id} in {self.token.organization}")
+        return found
+
+    def alert_channel(self, channel_id: int, right: Role = access.SEE) -> AlertChannel:
+        found = access.alert_channel_for(self.request.user, channel_id, right)
+        self._of(found.organization_id, f"there is no alert channel {channel_id} in {self.token.organization}")
+        return found
+
+    def alert_delivery(self, delivery_id: int, right: Role = access.SEE) -> AlertDelivery:
+        found = access.alert_delivery_for(self.request.user, delivery_id, right)
+        self._of(found.channel.organization_id, f"there is no message {delivery_id} in {self.token.organization}")
+        return found
+
     def _own(self, sync: Sync, otherwise: str) -> None:
-        if sync.workspace.organization_id != self.token.organization_id:
+        self._of(sync.workspace.organization_id, otherwise)
+
+    def _of(self, organization_id: int, otherwise: str) -> None:
+        if organization_id != self.token.organization_id:
             raise Http404(otherwise)
+
+
+def scope_of(request: Request, writing: str) -> str:
+    """What a view needs that is read by some and written by others."""
+    return "read" if request.method in ("GET", "HEAD", "OPTIONS") else writing
 
 
 def answer(data: Any, *, status: int = 200, pagination: Mapping[str, Any] | None = None) -> Response:

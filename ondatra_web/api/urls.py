@@ -6,7 +6,7 @@ from django.urls import path, re_path, register_converter
 from django.urls.converters import StringConverter
 from drf_spectacular.views import SpectacularAPIView
 
-from ondatra_web.api import docs, health, records, runs, syncs
+from ondatra_web.api import alert_channels, alerts, docs, health, records, runs, schedules, syncs
 from ondatra_web.api.base import missing
 
 
@@ -40,6 +40,19 @@ urlpatterns = [
     path("v1/files/<str:signed>", records.File.as_view()),
     path("v1/records/<anything:identifier>/history", records.History.as_view()),
     path("v1/models", syncs.Models.as_view()),
+    path("v1/schedules", schedules.Schedules.as_view()),
+    path("v1/schedules/<int:sync_id>", schedules.OneSchedule.as_view()),
+    path("v1/alerts", alerts.Alerts.as_view()),
+    path("v1/alerts/<int:alert_id>", alerts.OneAlert.as_view()),
+    path("v1/alerts/<int:alert_id>/acknowledge", alerts.Acknowledge.as_view()),
+    path("v1/alert_rules", alerts.Rules.as_view()),
+    path("v1/alert_rules/<int:rule_id>", alerts.OneRule.as_view()),
+    path("v1/alert_channels", alert_channels.Channels.as_view()),
+    path("v1/alert_channels/<int:channel_id>", alert_channels.OneChannel.as_view()),
+    path("v1/alert_channels/<int:channel_id>/secret", alert_channels.Secret.as_view()),
+    path("v1/alert_channels/<int:channel_id>/test", alert_channels.Test.as_view()),
+    path("v1/alert_channels/<int:channel_id>/deliveries", alert_channels.Deliveries.as_view()),
+    path("v1/alert_deliveries/<int:delivery_id>/retry", alert_channels.Retry.as_view()),
     path("v1/health", health.Health.as_view()),
     path("v1/schema", SpectacularAPIView.as_view(authentication_classes=[], permission_classes=[]), name="api_schema"),
     path(

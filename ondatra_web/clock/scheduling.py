@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
-import time
-from typing import Any
 
 from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
 
 from ondatra_web import actions, people, queue, workers
-from ondatra_web.clock import staged
+from ondatra_web.clock import calling, staged
+from ondatra_web.clock.throttle import Throttle
 from ondatra_web.models import Delivery, Organization, Run, Sync, Worker, Workspace
 from ondatra_web.runs import claims, pending
 from ondatra_web.tracking import exporting, facts, records, retention, sync_log
@@ -27,26 +26,6 @@ FACTS_EVERY = 6 * 3600.0
 FILES_AGAIN = 30.0
 #: A message older than this (seconds) without a claim is taken for lost, and sent again no more often.
 LOST_MESSAGE = 20.0
-
-
-class Throttle:
-    """Lets the same thing pass no more often than every so many seconds."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._passed: dict[Any, float] = {}
-
-    def passes(self, thing: Any) -> bool:
-        now = time.monotonic()
-        if now - self._passed.get(thing, float("-inf")) <= self._seconds:
-            return False
-        self._passed[thing] = now
-        return True
-
-    def forget(self) -> None:
-        self._passed.clear()
-
-
 facts_written, files_asked, messages_sent = Throttle(FACTS_EVERY), Throttle(FILES_AGAIN), Throttle(LOST_MESSAGE)
 
 
@@ -60,6 +39,7 @@ def round() -> None:
     """One look at everything."""
     start_scheduled()
     resume_dead()
+    calling.round()
     exporting.resume()
     exporting.remove_old()
     write_waiting_files()

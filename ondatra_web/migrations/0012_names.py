@@ -6,7 +6,7 @@ from django.db import migrations
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('ondatra_web', '0010_people'),
+        ('ondatra_web', '0011_alerts'),
     ]
 
     operations = [

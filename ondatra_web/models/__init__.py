@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from ondatra_web.models.alerts import (
+    Alert,
+    AlertChannel,
+    AlertDelivery,
+    AlertEvent,
+    AlertKind,
+    AlertLevel,
+    AlertRule,
+    SyncUsual,
+)
 from ondatra_web.models.buckets import Bucket
 from ondatra_web.models.organizations import (
     ApiToken,
@@ -23,6 +33,13 @@ from ondatra_web.models.workspaces import ModelState, Workspace
 __all__ = [
     "COUNTS",
     "UNDELIVERED",
+    "Alert",
+    "AlertChannel",
+    "AlertDelivery",
+    "AlertEvent",
+    "AlertKind",
+    "AlertLevel",
+    "AlertRule",
     "Answer",
     "ApiCallFile",
     "ApiToken",
@@ -46,6 +63,7 @@ __all__ = [
     "RunLog",
     "Sync",
     "SyncLog",
+    "SyncUsual",
     "Worker",
     "Workspace",
     "WorkspaceRole",

@@ -27,6 +27,10 @@ COUNTS = (
 )
 
 
+#: Runs that have ended and of which alerts do not know yet.
+UNJUDGED = Q(judged=False, ended_at__isnull=False)
+
+
 class Run(models.Model):
     """One execution of one sync; its id is [SYNC_RUN_ID]."""
 
@@ -90,9 +94,14 @@ class Run(models.Model):
     push_ms = models.BigIntegerField(default=0)  # time spent in push(), summed over calls
     http_ms = models.BigIntegerField(default=0)  # of it waiting for the destination
     rows_expired_at = models.DateTimeField(null=True, blank=True)  # the retention removed its records
+    judged = models.BooleanField(default=False)  # alerts know how it ended
 
     class Meta:
-        indexes = [models.Index(fields=["sync", "-id"]), models.Index(fields=["status"])]
+        indexes = [
+            models.Index(fields=["sync", "-id"]),
+            models.Index(fields=["status"]),
+            models.Index(fields=["id"], condition=UNJUDGED, name="run_unjudged"),
+        ]
         constraints = [
             # One run of a sync works at a time, whatever starts it.
             models.UniqueConstraint(

@@ -13,6 +13,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from ondatra_web import workers
+from ondatra_web.alerts import judging
 from ondatra_web.models import Delivery, Run, Sync
 from ondatra_web.runs import claims, progress
 from ondatra_web.runs.outbox import DatabaseOutbox
@@ -130,10 +131,15 @@ def _record_finalize(run: Run, error: str, prints: Sequence[tuple[str, str]]) ->
         return mine.exists()  # one that is written already: its commit was not heard of
 
 
-@patiently
 def close(run: Run) -> None:
     """The last transition of a run that delivered; outside of a transaction, so that a database that is held for a
     moment is asked again."""
+    _close(run)
+    judging.ended()
+
+
+@patiently
+def _close(run: Run) -> None:
     with transaction.atomic():
         run = Run.objects.select_for_update().get(pk=run.pk)
         if run.status not in Run.AT_WORK:
@@ -166,6 +172,7 @@ def end(run: Run, status: Run.Status, why: str = "") -> None:
     """Ends a run that delivered nothing; one that has ended stays as it is."""
     _end(run, status, why)
     run.refresh_from_db()
+    judging.ended()
 
 
 @patiently
@@ -199,6 +206,7 @@ def close_dead(walk: Walk, run: Run) -> None:
         _close_deliveries(walk, run)
         stop(run, "")
     _close_dead(run)
+    judging.ended()
 
 
 def _close_deliveries(walk: Walk, run: Run) -> None:

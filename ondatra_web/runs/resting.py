@@ -11,6 +11,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from ondatra_web.alerts import judging
 from ondatra_web.models import Job, Run, RunLog, Sync, Workspace
 from ondatra_web.runs import waiting
 from ondatra_web.runs.beginning import held_by_change
@@ -75,6 +76,7 @@ class Resting:
         for run in runs:
             print(f"run {run.pk} of {run.sync.name} started", file=sys.stderr)
         _describe_all(runs, places)
+        judging.ended()
         return {result.model.name: run for run, result in zip(runs, results, strict=True)}
 
     @patiently

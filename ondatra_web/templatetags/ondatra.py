@@ -13,8 +13,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from ondatra_web.access import administers, chosen_organization
-from ondatra_web.models import Organization, Run, Sync
+from ondatra_web.models import Alert, AlertLevel, Organization, Run, Sync
 from ondatra_web.tracking.records import visible
+from ondatra_web.views.alerts import open_alerts
 from ondatra_web.views.needs import needing
 from ondatra_web.views.shown import cut, duration, progress, run_took
 
@@ -145,6 +146,32 @@ def own_organizations(request: HttpRequest) -> list[tuple[Organization, bool]]:
     """A person's organizations, each with whether the lists show it."""
     chosen = chosen_organization(request) if request.user.is_authenticated else None
     return [(one, one == chosen) for one in request._organizations] if chosen else []  # type: ignore[attr-defined]
+
+
+@register.filter
+def alerts_count(request: HttpRequest) -> dict[str, Any] | None:
+    """Open alerts that nobody has acknowledged; None without any."""
+    if not request.user.is_authenticated:
+        return None
+    here = chosen_organization(request)
+    levels = list(open_alerts(request.user, here, acknowledged_at=None).order_by().values_list("level", flat=True))
+    tone = "bad" if AlertLevel.CRITICAL in levels else "warn"
+    return {"number": len(levels), "tone": tone} if levels else None
+
+
+@register.filter
+def level(alert: Alert) -> SafeString:
+    """An alert's level, or what became of it, in a word and a colour."""
+    if alert.resolved_at:
+        return format_html('<span class="tag ok">Recovered</span>')
+    tone = "bad" if alert.level == AlertLevel.CRITICAL else "warn"
+    return format_html('<span class="tag {}">{}</span>', tone, alert.get_level_display())
+
+
+@register.filter
+def number(value: float | None) -> str:
+    """As short as it is: `5`, `0.5`."""
+    return "" if value is None else f"{value:,.10g}"
 
 
 @register.filter(name="cut")

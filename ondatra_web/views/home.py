@@ -9,6 +9,7 @@ from django.views.decorators.http import require_safe
 
 from ondatra_web.access import chosen_organization, syncs_of
 from ondatra_web.runs import waiting
+from ondatra_web.views.alerts import FEW, open_alerts
 from ondatra_web.views.needs import needing, needs_of
 from ondatra_web.views.shown import SignedIn
 from ondatra_web.views.syncs import SIZE, list_context
@@ -24,5 +25,7 @@ def home(request: SignedIn) -> HttpResponse:
     total = runs.count()
     needs = needs_of(list(runs[:MOST]))
     refused = sum(waiting.refused(syncs_of(request.user, here).filter(archived_at=None)).values())
-    told = {"needs": needs, "needs_total": total, "refused": refused}
+    alerts = open_alerts(request.user, here)
+    shown = {"alerts": alerts[:FEW], "alerts_total": alerts.count()}
+    told = {**shown, "needs": needs, "needs_total": total, "refused": refused}
     return render(request, "home/home.html", {**told, **list_context(request, size=SIZE)})

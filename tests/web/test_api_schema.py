@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ondatra_web import tokens
+from ondatra_web.alerts import channels, judging
 from ondatra_web.api.tokens import TokenThrottle
 from tests.web import filled
 
@@ -29,7 +30,10 @@ def test_no_request_gets_an_answer_that_the_schema_does_not_name(
     run = filled.a_run(filled.a_sync(place), "completed_with_rejects", **filled.closing(2, rejected=1))
     rows = [filled.record("N1"), filled.record("N2", "rejected", "409: maker is unknown", "reject", row=1)]
     filled.put_records(run, tmp_path, rows)
-    token = tokens.make(place.organization, filled.person("ada", place), "t", ["read", "records", "operate"])[1]
+    token = tokens.make(place.organization, filled.person("ada", place), "t", list(tokens.SCOPES))[1]
+    judging.ended()
+    wanted = channels.Wanted("hook", "webhook", url="https://hooks.example/x")
+    channels.test(channels.save(place.organization, wanted)[0])
 
     program = Path(sys.executable).with_name("schemathesis")
     options = ["--checks", CHECKS, "--max-examples", str(EXAMPLES), "--seed", "1", "--phases", "coverage,fuzzing"]

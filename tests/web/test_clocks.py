@@ -16,7 +16,7 @@ from django.utils import timezone
 from redis import Redis
 
 from ondatra_web import workers
-from ondatra_web.clock import scheduling
+from ondatra_web.clock import scheduling, throttle
 from ondatra_web.models import Delivery, Run, Sync, Worker
 from ondatra_web.runs import rate_limits
 from runtime.push.http.rate_limits import RedisLimiter
@@ -31,15 +31,16 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *modules: Any) -> None:
         self.passed, self.jumped = 0.0, 0.0
         for module in modules:
-            monkeypatch.setattr(
-                module,
-                "time",
-                SimpleNamespace(
-                    monotonic=lambda: time.monotonic() + self.passed,
-                    sleep=time.sleep,
-                    time=lambda: time.time() + self.passed + self.jumped,
-                ),
-            )
+            if hasattr(module, "time"):
+                monkeypatch.setattr(
+                    module,
+                    "time",
+                    SimpleNamespace(
+                        monotonic=lambda: time.monotonic() + self.passed,
+                        sleep=time.sleep,
+                        time=lambda: time.time() + self.passed + self.jumped,
+                    ),
+                )
             if hasattr(module, "timezone"):
                 monkeypatch.setattr(module, "timezone", SimpleNamespace(now=self.now))
 
@@ -57,7 +58,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     monkeypatch.setattr(workers, "_seen", {})
     scheduling.messages_sent.forget()
-    return Clock(monkeypatch, workers, scheduling, rate_limits)
+    return Clock(monkeypatch, workers, scheduling, throttle, rate_limits)
 
 
 def beats(worker: Worker, clock: Clock) -> Worker:

@@ -27,8 +27,21 @@ from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
 from ondatra_web import people, tokens
+from ondatra_web.alerts import rules
 from ondatra_web.api.records import SALT
-from ondatra_web.models import ApiToken, Bucket, Export, Membership, ModelState, RecordFile, Role
+from ondatra_web.models import (
+    Alert,
+    AlertChannel,
+    AlertDelivery,
+    AlertRule,
+    ApiToken,
+    Bucket,
+    Export,
+    Membership,
+    ModelState,
+    RecordFile,
+    Role,
+)
 from ondatra_web.tracking import exporting
 from tests.web.filled import a_run, a_sync, closing, person, put_records, record, workspace
 
@@ -37,6 +50,13 @@ TABLE = Path(__file__).with_name("rights.txt")
 #: Who asks, as the columns of the table: nobody, an admin of another organization, four roles, who runs the install.
 PEOPLE = ("anonymous", "stranger", "metadata_viewer", "viewer", "operator", "admin", "staff")
 METHODS = ("GET", "POST")
+METHODS_OF_THE_API = (*METHODS, "PATCH", "DELETE")
+#: What stands behind the address of a route that ends like this.
+QUERIES = {
+    "/history": "?sync_id={sync_id}",
+    "<workspace_id>/add/": "?kind=failure",
+    "<organization_id>/add/": "?kind=email",
+}
 #: Pages of the admin site for one table.
 OF_A_TABLE = re.compile(r"/admin/\w+/\w+/")
 Answers = dict[str, tuple[str, ...]]
@@ -75,6 +95,11 @@ def place(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Any:
     state = ModelState.objects.create(workspace=there, name="sync.aircraft", kind="merge")
     made, secret = people.invite(there.organization, Role.VIEWER, user=admin)
     token, _ = tokens.make(there.organization, bystander, "t", ["records"])
+    rules.make_usual([there.pk])
+    rule = AlertRule.objects.get(workspace=there, kind="failure")
+    alert = Alert.objects.create(sync=sync, kind="failure", rule=rule, level="warning", since=timezone.now())
+    channel = AlertChannel.objects.create(organization=there.organization, name="c", kind="webhook")
+    delivery = AlertDelivery.objects.create(channel=channel, status="sent")
     file = RecordFile.objects.get(run=run)
     yield (
         there,
@@ -85,6 +110,10 @@ def place(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Any:
             "state_id": state.pk,
             "organization_id": there.organization_id,
             "bucket_id": bucket.pk,
+            "alert_id": alert.pk,
+            "rule_id": rule.pk,
+            "channel_id": channel.pk,
+            "delivery_id": delivery.pk,
             "secret": secret,
             "invitation_id": made.pk,
             "membership_id": Membership.objects.get(user=bystander).pk,
@@ -164,7 +193,11 @@ def rolled_back() -> Iterator[None]:
 def filled_in(route: str, parts: dict[str, Any]) -> str:
     """An address of the route."""
     address = re.sub(r"<(\w+)>", lambda found: str(parts[found[1]]), route)
-    return f"{address}?sync_id={parts['sync_id']}" if route.endswith("/history") else address
+    return address + next((query for end, query in QUERIES.items() if route.endswith(end)), "").format(**parts)
+
+
+def methods(route: str) -> tuple[str, ...]:
+    return METHODS_OF_THE_API if route.startswith("/api/") else METHODS
 
 
 def expected() -> Answers:
@@ -179,7 +212,7 @@ def test_everybody_gets_the_answer_that_the_table_says(place: Any) -> None:
     routes = {route for route in addresses() if f"GET {route}" in told or not OF_A_TABLE.match(route)}
     found: Answers = {}
 
-    for asked in sorted(f"{method} {route}" for route in routes for method in METHODS):
+    for asked in sorted(f"{method} {route}" for route in routes for method in methods(route)):
         method, route = asked.split()
         some = askers if asked in told else [askers[0], *askers[-2:]]
         answers = tuple(asker.answer(method, filled_in(route, parts)) for asker in some)

@@ -29,6 +29,8 @@ WRONG = {
     "ONDATRA_MOST_UNWRITTEN": "-1",
     "ONDATRA_SYNC_LOG": "perhaps",
     "ONDATRA_BUILDS": "\u00b2",
+    "ONDATRA_SITE_URL": "ondatra.example",
+    "ONDATRA_WEBHOOK_ENDPOINTS": "http://hooks, pager",
     "ONDATRA_TLS_PROXY": "nginx",
 }
 PLACE = "file:///FOLDER or s3://BUCKET/PREFIX is expected"
@@ -48,6 +50,8 @@ TOLD = [
     "ondatra.E013 ONDATRA_MOST_UNWRITTEN is '-1': a whole number from 1 on is expected",
     "ondatra.E014 ONDATRA_SYNC_LOG is 'perhaps': on or off is expected",
     "ondatra.E015 ONDATRA_BUILDS is '\u00b2': a whole number from 1 on is expected",
+    "ondatra.E024 ONDATRA_SITE_URL is 'ondatra.example': http(s)://HOST is expected",
+    "ondatra.E025 ONDATRA_WEBHOOK_ENDPOINTS is 'pager': addresses http(s)://HOST with commas between are expected",
     "ondatra.E030 ONDATRA_TLS_PROXY is 'nginx': an IP address, or * for any, is expected",
 ]
 DJANGOS = {
@@ -55,6 +59,8 @@ DJANGOS = {
     "ONDATRA_FAULT": "somewhere",
     "DATABASE_URL": "mysql://u:hush@h/n",
     "DJANGO_DEBUG": "maybe",
+    "EMAIL_URL": "imap://u:hush@h",
+    "EMAIL_FROM": "ondatra",
 }
 
 
@@ -135,7 +141,7 @@ def test_a_command_ends_with_a_line_for_each_wrong_setting(tmp_path: Path) -> No
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
-        *TOLD[:-1],
+        *TOLD[:-3],
         "ondatra.E016 ONDATRA_UPKEEP is 'every night': off, cron text of five fields such as '0 3 * * *', or 'every "
         "12h' is expected",
         "ondatra.E017 ONDATRA_FAULT is 'somewhere': one of after_commit, before_mark, after_mark, after_answers, "
@@ -143,6 +149,10 @@ def test_a_command_ends_with_a_line_for_each_wrong_setting(tmp_path: Path) -> No
         "ondatra.E018 DATABASE_URL is '***': postgres://USER:PASSWORD@HOST:5432/NAME or "
         "sqlite:///FILE?timeout=SECONDS is expected",
         "ondatra.E019 DJANGO_DEBUG is 'maybe': on or off is expected",
+        "ondatra.E023 EMAIL_URL is '***': smtp+tls://USER:PASSWORD@HOST:587, smtp+ssl://…:465, smtp://HOST:25 or "
+        "consolemail:// is expected",
+        *TOLD[-3:-1],
+        "ondatra.E026 EMAIL_FROM is 'ondatra': an address such as ondatra@example.com is expected",
         TOLD[-1],
     ]
 
