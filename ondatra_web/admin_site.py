@@ -16,6 +16,7 @@ GROUPS = {
     "Workspaces": ("Workspace", "ModelState", "Destination", "Bucket"),
     "Syncs and runs": ("Sync", "Run", "MessageGroup", "Export"),
     "Delivery": ("Chunk", "Delivery", "Job", "RecordFile", "ApiCallFile"),
+    "Alerts": ("Alert", "AlertRule", "AlertChannel", "AlertDelivery"),
     "The install": ("Worker",),
 }
 

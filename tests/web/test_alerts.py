@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, time, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,22 +11,20 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from ondatra_web import actions
-from ondatra_web.alerts import judging, rules, states
+from ondatra_web.alerts import judging, rules
 from ondatra_web.clock import calling
 from ondatra_web.models import (
     Alert,
     AlertChannel,
-    AlertDelivery,
     AlertEvent,
-    AlertRule,
     Chunk,
     MessageGroup,
     Run,
     Sync,
     SyncUsual,
 )
-from runtime.errors import ConfigError
-from tests.web.filled import a_run, a_sync, closing, person, workspace
+from tests.web.alerting import ends, rule_of, story
+from tests.web.filled import a_run, a_sync, closing, workspace
 
 pytestmark = pytest.mark.django_db
 
@@ -40,23 +38,6 @@ def sync() -> Sync:
 def channel(sync: Sync) -> AlertChannel:
     organization = sync.workspace.organization
     return AlertChannel.objects.create(organization=organization, name="mail", kind="email", recipients=["a@b.example"])
-
-
-def ends(sync: Sync, status: str = "completed", **fields: Any) -> Run:
-    """A run that has ended, as its end tells of it."""
-    run = a_run(sync, status, **{"staged": True, "ago": timedelta(minutes=5), **closing(), **fields})
-    judging.ended()
-    return run
-
-
-def story(sync: Sync, kind: str) -> list[str]:
-    """The changes of all alerts of a kind, oldest first."""
-    events = AlertEvent.objects.filter(alert__sync=sync, alert__kind=kind).order_by("pk")
-    return [f"{e.what} {e.level}: {e.summary}" for e in events]
-
-
-def rule_of(sync: Sync, kind: str) -> AlertRule:
-    return rules.of_workspace(sync.workspace).get(kind=kind, sync=None, tag="")
 
 
 # without any set-up
@@ -339,172 +320,6 @@ def test_a_run_that_nobody_judged_is_judged_by_the_scheduler(sync: Sync) -> None
     calling.round()
 
     assert len(story(sync, "failure")) == 1
-
-
-# which rule holds
-
-
-def test_the_narrowest_rule_of_a_kind_holds_for_a_sync(sync: Sync) -> None:
-    tagged = a_sync(sync.workspace, "sync.tagged", tags=["loose"])
-    strict = a_sync(sync.workspace, "sync.strict", tags=["loose"])
-    rules.save(sync.workspace, rules.Wanted("rejected", warning=20, tag="loose"))
-    rules.save(sync.workspace, rules.Wanted("rejected", warning=2, critical=8, sync=strict))
-    for one in (sync, tagged, strict):
-        ends(one, "completed_with_rejects", **closing(rejected=10))
-
-    assert [len(story(s, "rejected")) for s in (sync, tagged, strict)] == [1, 0, 1]
-    assert Alert.objects.get(sync=strict).level == "critical"
-
-
-def test_a_rule_that_is_switched_off_raises_nothing_and_ends_what_it_had_raised(sync: Sync) -> None:
-    ends(sync, "failed")
-    rules.save(sync.workspace, rules.Wanted("failure", warning=1, enabled=False), rule=rule_of(sync, "failure"))
-    ends(sync, "failed")
-
-    assert [line.split()[0] for line in story(sync, "failure")] == ["raised", "resolved"]
-
-
-def test_a_rule_that_is_deleted_leaves_the_next_wider_one_and_that_of_all_as_it_was(sync: Sync) -> None:
-    own = rules.save(sync.workspace, rules.Wanted("failure", warning=5, sync=sync))
-    rules.delete(own)
-    everybody = rules.save(
-        sync.workspace, rules.Wanted("failure", warning=9, critical=9), rule=rule_of(sync, "failure")
-    )
-    rules.delete(everybody)
-
-    found = rule_of(sync, "failure")
-    assert (found.pk != everybody.pk, found.warning, found.critical) == (True, 1, 3)
-    assert not AlertRule.objects.filter(sync=sync).exists()
-
-
-@pytest.mark.parametrize(
-    ("wanted", "said"),
-    [
-        ({"kind": "rows"}, "there is no rule 'rows'; there are: failure"),
-        ({"unit": "hours"}, "rejected is not measured in 'hours'; there are: percent, records"),
-        ({"warning": None}, "at least one of both is needed"),
-        ({"warning": 9, "critical": 3}, "warning is 9: it cannot be above critical, which is 3"),
-        ({"warning": 0}, "warning: a number from 0.001 on is expected; found 0"),
-        ({"quiet_from": time(22)}, "give both, or none"),
-        ({"quiet_zone": "Europe/Nowhere"}, "there is no time zone 'Europe/Nowhere'"),
-        ({"measure": "bytes"}, "there is no measure 'bytes'"),
-    ],
-)
-def test_a_rule_that_cannot_be_says_why(sync: Sync, wanted: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        rules.save(sync.workspace, rules.Wanted(**{"kind": "rejected", "warning": 5, **wanted}))
-
-
-# who hears of it
-
-
-def _heard(channel: AlertChannel) -> list[tuple[str, str]]:
-    found = AlertDelivery.objects.filter(channel=channel).order_by("pk").select_related("event")
-    return [(d.event.what if d.event else "test", d.status) for d in found]
-
-
-def test_every_channel_hears_of_each_change_once(sync: Sync, channel: AlertChannel) -> None:
-    ends(sync, "failed")
-    ends(sync, "failed")
-    ends(sync)
-
-    assert _heard(channel) == [("raised", "waiting"), ("resolved", "waiting")]
-
-
-def test_a_channel_from_critical_on_hears_of_that_and_then_of_the_end(sync: Sync, channel: AlertChannel) -> None:
-    AlertChannel.objects.filter(pk=channel.pk).update(level="critical")
-    ends(sync, **closing(invalid=10))
-    ends(sync)
-    assert _heard(channel) == []
-
-    for _ in range(3):
-        ends(sync, "failed")
-    ends(sync)
-
-    assert _heard(channel) == [("worse", "waiting"), ("resolved", "waiting")]
-
-
-def test_a_rule_may_name_its_channels_and_keep_quiet_about_the_end(sync: Sync, channel: AlertChannel) -> None:
-    other = AlertChannel.objects.create(organization=channel.organization, name="other", kind="email")
-    rules.save(
-        sync.workspace,
-        rules.Wanted("failure", warning=1, recovery=False, channels=[other]),
-        rule=rule_of(sync, "failure"),
-    )
-    ends(sync, "failed")
-    ends(sync)
-
-    assert (_heard(channel), _heard(other)) == ([], [("raised", "waiting")])
-
-
-def _quiet(sync: Sync, **fields: Any) -> None:
-    """Quiet hours around this moment, in a zone far from UTC."""
-    from zoneinfo import ZoneInfo
-
-    now = timezone.now().astimezone(ZoneInfo("Pacific/Auckland"))
-    told = {"quiet_from": (now - timedelta(hours=1)).time(), "quiet_until": (now + timedelta(hours=2)).time()}
-    wanted = rules.Wanted("failure", warning=1, critical=3, **{**told, "quiet_zone": "Pacific/Auckland", **fields})
-    rules.save(sync.workspace, wanted, rule=rule_of(sync, "failure"))
-
-
-def test_in_quiet_hours_a_warning_waits_for_their_end_and_a_critical_one_goes_at_once(
-    sync: Sync, channel: AlertChannel
-) -> None:
-    _quiet(sync)
-    ends(sync, "failed")
-    waiting = AlertDelivery.objects.get()
-    assert timedelta(minutes=119) < waiting.next_at - timezone.now() <= timedelta(hours=2)
-
-    ends(sync, "failed")
-    ends(sync, "failed")
-
-    assert _heard(channel) == [("raised", "dropped"), ("worse", "waiting")]
-    assert AlertDelivery.objects.get(event__what="worse").next_at <= timezone.now()
-
-
-def test_critical_ones_wait_as_well_where_a_rule_says_so(sync: Sync, channel: AlertChannel) -> None:
-    _quiet(sync, quiet_critical=True)
-    for _ in range(3):
-        ends(sync, "failed")
-
-    assert AlertDelivery.objects.get(event__what="worse").next_at > timezone.now() + timedelta(hours=1)
-
-
-def test_what_begins_and_ends_in_quiet_hours_is_told_to_nobody(sync: Sync, channel: AlertChannel) -> None:
-    _quiet(sync)
-    ends(sync, "failed")
-    ends(sync)
-
-    assert _heard(channel) == [("raised", "dropped")]
-    assert len(story(sync, "failure")) == 2
-
-
-# people
-
-
-def test_an_alert_that_somebody_acknowledged_stays_open_until_it_is_worse(sync: Sync) -> None:
-    ends(sync, "failed")
-    alice, alert = person("alice", sync.workspace), Alert.objects.get()
-    states.acknowledge(alert, user=alice)
-    ends(sync, "failed")
-    alert.refresh_from_db()
-    assert (alert.state, alert.acknowledged_by) == ("acknowledged", alice)
-
-    ends(sync, "failed")
-    alert.refresh_from_db()
-
-    assert (alert.state, [e.what for e in alert.alertevent_set.order_by("pk")]) == (
-        "open",
-        ["raised", "acknowledged", "worse"],
-    )
-
-
-def test_an_alert_that_is_over_cannot_be_acknowledged(sync: Sync) -> None:
-    ends(sync, "failed")
-    ends(sync)
-
-    with pytest.raises(ConfigError, match="nothing is left"):
-        states.acknowledge(Alert.objects.get())
 
 
 # what it costs

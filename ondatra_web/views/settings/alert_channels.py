@@ -30,7 +30,7 @@ from ondatra_web.views.shown import SignedIn, page_of
 from runtime.errors import ConfigError, OndatraError
 
 LOG = 25
-SECRET = "channel_secret"  # noqa: S105  the name of a cookie or field
+SECRET = "channel_secret"  # noqa: S105  of a session key
 
 
 @require_safe
