@@ -21,13 +21,34 @@ STATES = [
     ("paused", "Paused"),
     ("archived", "Archived"),
 ]
+SORTS = [("", "By name"), ("last", "Last run first"), ("next", "Next run first"), ("due", "Most due first")]
+RUN_STATES = [("", "Any state"), *((state.value, state.label) for state in Run.Status)]
+TRIGGERS = [
+    ("", "Any trigger"),
+    ("schedule", "Schedule"),
+    ("page", "Page"),
+    ("command", "Command"),
+    ("api", "API"),
+    ("retry", "Retry"),
+    ("confirm", "Confirmed"),
+]
 STATUSES = [
     ("", "All"),
     ("success", "Success"),
     ("rejected", "Rejected"),
     ("invalid", "Invalid"),
+    ("waiting", "Waiting"),
     ("planned", "Planned"),
 ]
+OUTCOMES = [
+    ("", "Any answer"),
+    ("ok", "Without a remark"),
+    ("warn", "With a warning"),
+    ("error", "Failed, due again"),
+    ("reject", "Refused for good"),
+]
+WITHIN = [("identifier", "Identifier"), ("message", "Reason"), ("payload", "Payload")]
+HOW = [("", "automatic"), ("beginning", "begins with"), ("anywhere", "contains"), ("whole", "is")]
 FORMATS = [("csv", "CSV"), ("jsonl", "JSON lines"), ("json", "JSON"), ("parquet", "Parquet")]
 
 
@@ -50,6 +71,18 @@ class AddressForm(forms.Form):
 class SyncFilterForm(AddressForm):
     q = forms.CharField(required=False, max_length=200)
     state = forms.ChoiceField(required=False, choices=STATES)
+    tag = forms.CharField(required=False, max_length=200)
+    workspace = forms.CharField(required=False, max_length=50)
+    sort = forms.ChoiceField(required=False, choices=SORTS)
+
+
+class RunFilterForm(AddressForm):
+    """Runs of one sync; days are of UTC."""
+
+    state = forms.ChoiceField(required=False, choices=RUN_STATES)
+    trigger = forms.ChoiceField(required=False, choices=TRIGGERS)
+    since = forms.DateField(required=False)
+    until = forms.DateField(required=False)
 
 
 class RecordFilterForm(AddressForm):
@@ -57,7 +90,12 @@ class RecordFilterForm(AddressForm):
     operation = forms.CharField(required=False, max_length=20)
     change_type = forms.CharField(required=False, max_length=20)
     reason = forms.IntegerField(required=False)  # id of a message group of the run
+    outcome = forms.ChoiceField(required=False, choices=OUTCOMES)
+    attempt = forms.IntegerField(required=False, min_value=1, max_value=2**31 - 1)
+    batch = forms.IntegerField(required=False, min_value=1, max_value=2**31 - 1)
     q = forms.CharField(required=False, max_length=2_000, strip=False)
+    within = forms.ChoiceField(required=False, choices=WITHIN)
+    how = forms.ChoiceField(required=False, choices=HOW)
     record = forms.CharField(required=False, max_length=200)  # a record's address within the run: file and row
 
 
@@ -98,6 +136,8 @@ class StartForm(forms.Form):
 
     full = forms.BooleanField(required=False)
     dry_run = forms.BooleanField(required=False)
+    baseline = forms.BooleanField(required=False)
+    limit = forms.IntegerField(required=False, min_value=1)
 
 
 class BucketForm(forms.Form):

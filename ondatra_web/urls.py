@@ -5,10 +5,12 @@ from django.views.generic import RedirectView
 from ondatra_web import admin
 from ondatra_web.views import (
     alerts,
+    columns,
     doors,
     downloads,
     exports,
     finding,
+    history,
     home,
     models,
     records,
@@ -26,6 +28,8 @@ urlpatterns = [
     path("syncs/<int:sync_id>/", syncs.sync, name="sync"),
     path("syncs/<int:sync_id>/start/", syncs.start, name="start_run"),
     path("syncs/<int:sync_id>/discard/", syncs.discard, name="discard"),
+    path("syncs/<int:sync_id>/columns/", columns.choose, name="choose_columns"),
+    path("syncs/<int:sync_id>/history/", history.history, name="record_history"),
     path("runs/<int:run_id>/", run.run, name="run"),
     path("runs/<int:run_id>/live/", run.live, name="run_live"),
     path("runs/<int:run_id>/cancel/", run.cancel, name="cancel_run"),

@@ -19,7 +19,7 @@ function goToSearch(event) {
   field.select();
 }
 
-/** Escape closes the open menu, else the window; in a search box with text it only empties the box. */
+/** Escape closes the open menu, else the open record, else the window; a search box with text it only empties. */
 function closeNearest(event) {
   const menu = document.querySelector("details.menu[open]");
   if (menu) {
@@ -28,7 +28,7 @@ function closeNearest(event) {
     return;
   }
 
-  const close = document.querySelector("[data-close]");
+  const close = document.querySelector("[data-close-record]") || document.querySelector("[data-close]");
   if (close && !(isTyping(event) && event.target.value)) {
     close.click();
   }

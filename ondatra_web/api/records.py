@@ -20,12 +20,14 @@ from ondatra_web.access import PAYLOADS, SEE
 from ondatra_web.api.base import ERROR, PAGES, Api, PageForm, answer, answers, checked, enveloped, paged, pagination
 from ondatra_web.api.errors import Gone, TooEarly
 from ondatra_web.api.shapes import ExportShape, HistoryShape, RecordShape, record
-from ondatra_web.models import ApiToken, MessageGroup, RecordFile, Run
+from ondatra_web.models import ApiToken, RecordFile, Run
 from ondatra_web.tokens import usable
-from ondatra_web.tracking import exporting, reads, stores
+from ondatra_web.tracking import asked, exporting, reads, stores
 from ondatra_web.tracking import records as web_records
+from runtime.errors import ConfigError
 from runtime.records import exports
-from runtime.records.filter import STATUSES, Filter
+from runtime.records.filter import OUTCOMES, STATUSES, Filter
+from runtime.records.searching import HOW, WITHIN
 
 #: Pages further behind are fetched with `cursor`.
 FURTHEST = 100_000
@@ -39,6 +41,18 @@ FILTERS = [
     OpenApiParameter("change_type", str),
     OpenApiParameter("message", str, description="A part of the message in any case; % stands for anything."),
     OpenApiParameter("group", int, description="The id of a message group of the run."),
+    OpenApiParameter("outcome", str, enum=list(OUTCOMES), description="What push() answered."),
+    OpenApiParameter("attempt", int, description="The attempt within the run, from 1."),
+    OpenApiParameter("batch", int, description="The number of the push call, from 1."),
+    OpenApiParameter("q", str, description="A text that is looked for in any case."),
+    OpenApiParameter("within", str, enum=list(WITHIN), description="Where; without it in identifiers."),
+    OpenApiParameter(
+        "how",
+        str,
+        enum=list(HOW),
+        description="How it is compared; without it the beginning of an identifier, else anywhere. In payloads whole "
+        "and beginning are those of a field's value.",
+    ),
 ]
 
 
@@ -49,6 +63,12 @@ class FilterForm(serializers.Serializer[Any]):
     change_type = serializers.CharField(required=False, max_length=20)
     message = serializers.CharField(required=False, trim_whitespace=False, max_length=2_000)
     group = serializers.IntegerField(required=False, min_value=1)
+    outcome = serializers.ChoiceField(choices=list(OUTCOMES), required=False)
+    attempt = serializers.IntegerField(required=False, min_value=1, max_value=2**31 - 1)
+    batch = serializers.IntegerField(required=False, min_value=1, max_value=2**31 - 1)
+    q = serializers.CharField(required=False, trim_whitespace=False, max_length=2_000)
+    within = serializers.ChoiceField(choices=list(WITHIN), required=False)
+    how = serializers.ChoiceField(choices=list(HOW), required=False)
 
 
 class RecordsForm(FilterForm, PageForm):
@@ -56,19 +76,11 @@ class RecordsForm(FilterForm, PageForm):
 
 
 def filter_of(run: Run, given: Mapping[str, Any]) -> Filter:
-    pattern = None
-    if given.get("group"):
-        pattern = MessageGroup.objects.filter(run=run, pk=given["group"]).values_list("pattern", flat=True).first()
-        if pattern is None:
-            raise ValidationError({"group": f"run {run.pk} has no message group {given['group']}"})
-    return Filter(
-        status=given.get("status"),
-        operation=given.get("operation"),
-        change_type=given.get("change_type"),
-        message=given.get("message"),
-        identifier=given.get("primary_identifier"),
-        pattern=pattern,
-    )
+    """Raises ValidationError."""
+    try:
+        return asked.filter_of(run, given)
+    except ConfigError as error:
+        raise ValidationError({"group": str(error)}) from None
 
 
 def still_kept(run: Run) -> None:
@@ -130,9 +142,9 @@ class Count(Api):
 
     def _asks_for_text(self, given: Mapping[str, Any]) -> bool:
         """Whether counts would tell what records say, letter by letter. Raises PermissionDenied."""
-        asks = bool({"primary_identifier", "message"} & set(given))
+        asks = bool({"primary_identifier", "message", "q"} & set(given))
         if asks and "records" not in self.token.scopes:
-            raise PermissionDenied("to count by primary_identifier or message a token needs the scope records")
+            raise PermissionDenied("to count by primary_identifier, message or q a token needs the scope records")
         return asks
 
 

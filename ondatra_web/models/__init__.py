@@ -13,6 +13,7 @@ from ondatra_web.models.alerts import (
     SyncUsual,
 )
 from ondatra_web.models.buckets import Bucket
+from ondatra_web.models.columns import ShownColumns
 from ondatra_web.models.organizations import (
     ApiToken,
     AuditLog,
@@ -61,6 +62,7 @@ __all__ = [
     "Role",
     "Run",
     "RunLog",
+    "ShownColumns",
     "Sync",
     "SyncLog",
     "SyncUsual",

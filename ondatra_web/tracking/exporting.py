@@ -94,7 +94,7 @@ def work(export_id: int) -> None:
     told: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in export.filter.items()}
     chosen = Filter(**told)
     try:
-        files = web_records.files_of(export.run)
+        files = web_records.listed_files(export.run, chosen.status)
         Export.objects.filter(pk=export.pk).update(wanted=query.count(files, chosen), rows=0)
         with private.file(part).open("wb") as sink:
             rows = exports.export(

@@ -48,7 +48,7 @@ def _kept(filter: Filter, run: Run, rows: int | None) -> dict[str, Any]:
     anybody's."""
     told = {name: value for name, value in asdict(without_plain(filter, run)).items() if value not in (None, ())}
     if not rows:
-        for name in ("message", "prefix"):
+        for name in ("message", "prefix", "text"):
             if told.pop(name, None) is not None:
                 told[f"{name}_without_a_match"] = True
     return told

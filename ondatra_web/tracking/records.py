@@ -16,7 +16,7 @@ from django.db.models.functions import Collate
 from django.utils import timezone
 
 from ondatra_web.models import ApiCallFile, Bucket, MessageGroup, RecordFile, Run, Sync
-from ondatra_web.tracking import stores
+from ondatra_web.tracking import stores, unsent
 from runtime.custody.masks import Masker
 from runtime.model import Mask
 from runtime.records import exports, query
@@ -41,6 +41,18 @@ def files_of(run: Run) -> list[FileRef]:
         if (last := earlier.order_by("-run_id").first()) is not None:
             files += _refs(earlier.filter(run_id=last.run_id), stores.of_run(last.run))
     return files
+
+
+def listed_files(run: Run, status: str | None = None) -> list[FileRef]:
+    """With the rows that wait behind them, as windows, downloads and exports list them; of one status only those that
+    may have it."""
+    waiting = unsent.files(run) if status in (None, "", unsent.WAITING) else []
+    return waiting if status == unsent.WAITING else files_of(run) + waiting
+
+
+def asked_files(run: Run, filter: Filter) -> list[FileRef]:
+    """The records of a run, as the API has them; rows that wait are none, unless they are asked for."""
+    return unsent.files(run) if filter.status == unsent.WAITING else files_of(run)
 
 
 def visible(run: Run) -> str:
@@ -159,11 +171,13 @@ def records_of(
     run: Run, filter: Filter | None = None, *, after: str | None = None, offset: int = 0, limit: int = 100
 ) -> Page:
     """One page of the run's records. Raises ConfigError for a wrong filter, StoreError when the store is down."""
-    return query.page(files_of(run), with_masked(filter or Filter(), run), after=after, offset=offset, limit=limit)
+    chosen = filter or Filter()
+    return query.page(asked_files(run, chosen), with_masked(chosen, run), after=after, offset=offset, limit=limit)
 
 
 def count_of(run: Run, filter: Filter | None = None) -> int:
-    return query.count(files_of(run), with_masked(filter or Filter(), run))
+    chosen = filter or Filter()
+    return query.count(asked_files(run, chosen), with_masked(chosen, run))
 
 
 def calls_of(run: Run, record: Mapping[str, Any], place: str = "") -> list[dict[str, Any]]:

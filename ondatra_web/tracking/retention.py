@@ -85,8 +85,9 @@ def expire_now(run: Run) -> None:
 
 def _expire(run: Run, when: str) -> None:
     kept = list(RecordFile.objects.filter(run=run, batch_type=INVALID)) if _still_shown(run) else []
+    for kind in ("dry_runs", "waiting"):
+        shutil.rmtree(Path(settings.ONDATRA.data_dir) / kind / str(run.pk), ignore_errors=True)
     if run.dry_run:
-        shutil.rmtree(Path(settings.ONDATRA.data_dir) / "dry_runs" / str(run.pk), ignore_errors=True)
         removed = 0
     else:
         store = stores.of_run(run)

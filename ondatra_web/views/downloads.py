@@ -13,9 +13,9 @@ from django.views.decorators.http import require_safe
 from ondatra_web.access import PAYLOADS, run_for
 from ondatra_web.forms import FORMATS, DownloadForm
 from ondatra_web.models import Run
-from ondatra_web.tracking import reads
-from ondatra_web.tracking.records import files_of, visible
-from ondatra_web.views.filters import filter_of, found_by
+from ondatra_web.tracking import asked, reads
+from ondatra_web.tracking.records import listed_files, visible
+from ondatra_web.views.filters import chosen_of
 from ondatra_web.views.shown import SignedIn
 from runtime.errors import OndatraError
 from runtime.records import exports
@@ -68,8 +68,8 @@ def gone(run: Run) -> HttpResponse:
 
 def _write(request: SignedIn, run: Run, chosen: Mapping[str, Any], file: BinaryIO) -> HttpResponse | None:
     """Fills the file; an answer instead where there are too many rows. Raises OndatraError."""
-    files = files_of(run)
-    filter = found_by(run, files, filter_of(run, chosen))
+    files = listed_files(run)
+    filter = asked.found_by(run, files, asked.filter_of(run, chosen_of(run, chosen)))
     if not chosen["sample"] and (total := record_files.count(files, filter)) > MOST_AT_ONCE:
         return refused(
             413,

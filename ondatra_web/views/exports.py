@@ -11,10 +11,10 @@ from django.views.decorators.http import require_POST, require_safe
 from ondatra_web.access import OPERATE, PAYLOADS, export_for, run_for
 from ondatra_web.forms import FORMATS, DownloadForm
 from ondatra_web.models import Export
-from ondatra_web.tracking import exporting, reads
+from ondatra_web.tracking import asked, exporting, reads
 from ondatra_web.tracking.records import visible
 from ondatra_web.views.downloads import TYPES, gone, refused
-from ondatra_web.views.filters import chosen_filter
+from ondatra_web.views.filters import chosen_of
 from ondatra_web.views.shown import SignedIn
 from runtime.errors import OndatraError
 
@@ -30,7 +30,9 @@ def start(request: SignedIn, run_id: int) -> HttpResponse:
     try:
         if visible(run) != "shown":
             return gone(run)
-        made = exporting.start(run, chosen_filter(run, form.chosen), str(form.chosen["format"]), user=request.user)
+        made = exporting.start(
+            run, asked.asked(run, chosen_of(run, form.chosen)), str(form.chosen["format"]), user=request.user
+        )
     except OndatraError as error:
         messages.error(request, str(error))
         return redirect("run", run_id)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
 from ondatra_web.forms import STATUSES
 from ondatra_web.models import MessageGroup, Run
-from ondatra_web.tracking.records import files_of, with_masked
-from runtime.records import query as record_files
 from runtime.records.filter import STATUSES as FILE_STATUSES
-from runtime.records.filter import FileRef, Filter
 
 #: (status, operation, change type) -> rows.
 Tally = Counter[tuple[str, str, str]]
@@ -30,28 +27,11 @@ class Choice:
     query: str
 
 
-def filter_of(run: Run, address: Mapping[str, Any]) -> Filter:
-    """What the address asks for."""
-    group = MessageGroup.objects.filter(run=run, pk=address["reason"]).first() if address.get("reason") else None
-    return Filter(
-        status=address.get("status") or (group.status if group else None),
-        operation=address.get("operation") or None,
-        change_type=address.get("change_type") or None,
-        prefix=address.get("q") or None,
-        pattern=group.pattern if group else None,
-    )
-
-
-def found_by(run: Run, files: Sequence[FileRef], filter: Filter) -> Filter:
-    """A search takes the beginning of an identifier; where nothing begins so, the whole of one, plain or masked."""
-    if filter.prefix and not record_files.page(files, filter, limit=1).rows:
-        return with_masked(replace(filter, prefix=None, identifier=filter.prefix), run)
-    return filter
-
-
-def chosen_filter(run: Run, address: Mapping[str, Any]) -> Filter:
-    """What the address selects, as the window shows it. Raises OndatraError."""
-    return found_by(run, files_of(run), filter_of(run, address))
+def chosen_of(run: Run, address: Mapping[str, Any]) -> dict[str, Any]:
+    """What the address asks for; a reason of another run is none."""
+    reason = address.get("reason")
+    known = reason and MessageGroup.objects.filter(run=run, pk=reason).exists()
+    return {**address, "group": reason if known else None}
 
 
 def statuses(tally: Tally, kept: Mapping[str, Any]) -> list[Choice]:
@@ -64,9 +44,25 @@ def _status(value: str, label: str, tally: Tally, kept: Mapping[str, Any]) -> Ch
     return Choice(value, label, count, value == kept.get("status", ""), address_of(kept, status=value))
 
 
+def warned(run: Run, kept: Mapping[str, Any]) -> Choice:
+    """Those that arrived with a remark, which the run counts."""
+    chosen = kept.get("outcome") == "warn"
+    query = address_of(kept, outcome="" if chosen else "warn", status="")
+    return Choice("warn", "Warned", run.warned, chosen, query)
+
+
 def operations(tally: Tally, kept: Mapping[str, Any]) -> list[str]:
     """Those of the run, and the chosen one."""
-    return sorted({operation for _, operation, _ in tally} | ({kept["operation"]} if kept.get("operation") else set()))
+    return _words({operation for _, operation, _ in tally}, kept.get("operation"))
+
+
+def change_types(tally: Tally, kept: Mapping[str, Any]) -> list[str]:
+    """The same."""
+    return _words({change for _, _, change in tally}, kept.get("change_type"))
+
+
+def _words(found: set[str], chosen: Any) -> list[str]:
+    return sorted({word for word in (*found, chosen) if word})
 
 
 def address_of(kept: Mapping[str, Any], **more: Any) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from ondatra_web.models import Run
 from ondatra_web.tracking.records import calls_of, history_of
+from ondatra_web.views import requests
+from ondatra_web.views.payload_tree import Node, tree
 from ondatra_web.views.shown import cut, record_status
 from runtime.errors import OndatraError
 from runtime.records import exact, query
@@ -16,29 +17,26 @@ from runtime.records.filter import FileRef
 
 MOST_CALLS = 20
 MOST_RUNS = 20
-#: Characters of a request or an answer on the page; the file has up to 64 KiB of it.
-MOST_OF_A_BODY = 8_000
-
-
-@dataclass(frozen=True)
-class Field:
-    """One field of the payload, as JSON texts."""
-
-    name: str
-    new: str
-    old: str | None = None  # None: did not change
-    gone: bool = False  # only the old state has it
 
 
 @dataclass(frozen=True)
 class Panel:
     record: dict[str, Any]
     shown: str
-    fields: list[Field]
+    fields: list[Node]
     changes: int
     calls: list[dict[str, Any]] = field(default_factory=list)
     history: list[dict[str, Any]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+
+    @property
+    def as_json(self) -> str:
+        """The payload, every digit as it is."""
+        text = self.record.get("record_payload") or ""
+        try:
+            return cut(exact.dumps(exact.loads(text)))
+        except ValueError:
+            return cut(text)
 
     @property
     def about(self) -> str:
@@ -61,40 +59,8 @@ def panel_of(run: Run, files: Sequence[FileRef], place: str) -> Panel | None:
     problems: list[str] = []
     calls = _calls(run, record, place, problems)
     past = _history(run, record, problems)
-    fields, changes = _fields(record)
+    fields, changes = tree(record)
     return Panel(record, record_status(record), fields, changes, calls, past, problems)
-
-
-def _fields(record: dict[str, Any]) -> tuple[list[Field], int]:
-    payload, before = _object(record.get("record_payload")), _object(record.get("previous_payload"))
-    old = {name: value for name, value, _ in query.difference(record)}
-
-    found = [
-        Field(exact.readable(name), _value(value), _value(old[name]) if name in old else None)
-        for name, value in payload.items()
-    ]
-    found += [
-        Field(exact.readable(name), "", _value(value), gone=True)
-        for name, value in before.items()
-        if name not in payload
-    ]
-    return found, len(old)
-
-
-def _value(value: Any) -> str:
-    try:
-        return cut(exact.dumps(value))
-    except ValueError as error:
-        return str(error)
-
-
-def _object(text: str | None) -> dict[str, Any]:
-    """A payload by field; what is no object stands as one field."""
-    try:
-        value = exact.loads(text) if text else {}
-    except ValueError:
-        return {"payload": text}
-    return value if isinstance(value, dict) else {"payload": value}
 
 
 def _calls(run: Run, record: dict[str, Any], place: str, problems: list[str]) -> list[dict[str, Any]]:
@@ -107,17 +73,7 @@ def _calls(run: Run, record: dict[str, Any], place: str, problems: list[str]) ->
         problems.append(str(error))
         return []
 
-    for call in calls:
-        call["request_body"], call["response_text"] = _pretty(call["request_body"]), _pretty(call["response_text"])
-        call["ms"] = round((call["ended_at"] - call["started_at"]).total_seconds() * 1000)
-    return calls
-
-
-def _pretty(text: str | None) -> str:
-    """A body as it is, or one thing a line where it is JSON."""
-    with suppress(ValueError):
-        text = exact.dumps(exact.loads(text or ""))
-    return cut(text or "", MOST_OF_A_BODY)
+    return [requests.shown(call) for call in calls]
 
 
 def _history(run: Run, record: dict[str, Any], problems: list[str]) -> list[dict[str, Any]]:

@@ -12,13 +12,13 @@ from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
 from ondatra_web.access import OPERATE, PAYLOADS, may, run_for
-from ondatra_web.forms import FORMATS, RecordFilterForm
+from ondatra_web.forms import FORMATS, HOW, OUTCOMES, WITHIN, RecordFilterForm
 from ondatra_web.models import MessageGroup, Run
-from ondatra_web.tracking import reads
-from ondatra_web.tracking.records import files_of, kept_until, visible
-from ondatra_web.views import downloads
+from ondatra_web.tracking import asked, reads
+from ondatra_web.tracking.records import kept_until, listed_files, visible
+from ondatra_web.views import columns, downloads
 from ondatra_web.views import run as run_page
-from ondatra_web.views.filters import address_of, filter_of, found_by, operations, statuses
+from ondatra_web.views.filters import address_of, change_types, chosen_of, operations, statuses, warned
 from ondatra_web.views.panel import panel_of
 from ondatra_web.views.shown import SignedIn, record_status
 from runtime.errors import OndatraError
@@ -28,6 +28,8 @@ from runtime.records.query import Page
 
 SIZE = 25
 MOST_REASONS = 100
+#: Statuses that are offered though no record has them.
+ALWAYS = ("", "success", "rejected", "invalid")
 
 
 @require_safe
@@ -63,8 +65,8 @@ def _behind(request: SignedIn, run: Run) -> str:
 
 
 def _window(request: SignedIn, run: Run, address: Mapping[str, Any]) -> dict[str, Any]:
-    files = files_of(run)
-    filter = found_by(run, files, filter_of(run, address))
+    files = listed_files(run)
+    filter = asked.found_by(run, files, asked.filter_of(run, chosen_of(run, address)))
     kept = {name: value for name, value in address.items() if name not in ("page", "record")}
     chosen = str(address.get("record") or "")
     listed = _listed(files, filter, kept, int(address.get("page") or 1), chosen)
@@ -73,6 +75,7 @@ def _window(request: SignedIn, run: Run, address: Mapping[str, Any]) -> dict[str
     return {
         **_choices(run, files, kept, address),
         **listed,
+        **_columns(request, run, listed["rows"]),
         **_to_download(run, kept, listed["total"]),
         "query": record_files.duckdb_query(files, filter) if files else "",
         "panel": panel_of(run, files, chosen) if chosen else None,
@@ -85,11 +88,25 @@ def _choices(run: Run, files: Sequence[FileRef], kept: Mapping[str, Any], addres
     """What the filters offer, and what of it is chosen."""
     tally = record_files.tally(files)
     return {
-        "statuses": [c for c in statuses(tally, kept) if c.value != "planned" or run.dry_run],
+        "statuses": [c for c in statuses(tally, kept) if c.count or c.value in ALWAYS],
+        "warned": warned(run, kept),
         "operations": operations(tally, kept),
+        "change_types": change_types(tally, kept),
+        "outcomes": OUTCOMES,
+        "places": WITHIN,
+        "hows": HOW,
+        "more_chosen": any(kept.get(name) for name in ("change_type", "outcome", "attempt", "batch")),
         "reasons": list(MessageGroup.objects.filter(run=run).order_by("-rows")[:MOST_REASONS]),
         "reason": str(address.get("reason") or ""),
     }
+
+
+def _columns(request: SignedIn, run: Run, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The payload fields that the person chose as columns, written into the rows, and what else there is to choose."""
+    names = columns.chosen(request, run)
+    for row in rows:
+        row["cells"] = columns.cells(row, names)
+    return {"columns": names, "fields": columns.offered(run, rows, names)}
 
 
 def _listed(
@@ -114,11 +131,6 @@ def _listed(
         "newer": address_of(kept, page=number - 1),
         "next": address_of(kept, page=number + 1),
         "close_record": address_of(here),
-        "at_once": total <= downloads.MOST_AT_ONCE,
-        "downloads": [
-            (label, address_of(kept, format=name, sample="" if total <= downloads.MOST_AT_ONCE else 1))
-            for name, label in FORMATS
-        ],
     }
 
 

@@ -11,8 +11,8 @@ from ondatra_web import actions
 from ondatra_web.access import OPERATE, run_for
 from ondatra_web.forms import RecordFilterForm
 from ondatra_web.runs import retries
-from ondatra_web.tracking import records
-from ondatra_web.views.filters import chosen_filter
+from ondatra_web.tracking import asked, records
+from ondatra_web.views.filters import chosen_of
 from ondatra_web.views.shown import SignedIn
 from runtime.errors import OndatraError
 from runtime.records.filter import Filter
@@ -26,7 +26,7 @@ def retry(request: SignedIn, run_id: int) -> HttpResponse:
     address = {name: value for name, value in RecordFilterForm(request.GET).chosen.items() if value}
     ticked = tuple(request.GET.getlist("i"))
     try:
-        chosen = Filter(identifiers=ticked) if ticked else chosen_filter(run, address)
+        chosen = Filter(identifiers=ticked) if ticked else asked.asked(run, chosen_of(run, address))
         if request.method == "POST":
             return redirect("run", actions.retry_run(run, records.without_plain(chosen, run), user=request.user).pk)
         planned = retries.plan(run, chosen)

@@ -13,6 +13,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from ondatra_web.models import Run
+from runtime.records import exact
 from runtime.records.filter import SHOWN
 
 #: Characters of a message, a value or a body that a page shows.
@@ -68,6 +69,15 @@ def cut(text: str, most: int = MOST_TEXT) -> str:
     if len(text) <= most:
         return text
     return f"{text[:most]}…\n(cut: the whole has {len(text):,} characters)"
+
+
+def object_of(text: str | None) -> dict[str, Any]:
+    """A payload by field, numbers as `exact.Number`; what is no object stands as one field."""
+    try:
+        value = exact.loads(text) if text else {}
+    except ValueError:
+        return {"payload": text}
+    return value if isinstance(value, dict) else {"payload": value}
 
 
 def page_of(rows: QuerySet[Any], number: int, size: int) -> Page[Any]:

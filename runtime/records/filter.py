@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.errors import ConfigError
+from runtime.records import searching
 from runtime.records.duck import quoted
 from runtime.store.base import Store
 from runtime.tracking import messages
@@ -21,6 +22,15 @@ STATUSES: dict[str, tuple[str, ...]] = {
     "null": ("NULL",),
     "duplicate": ("DUPLICATE",),
     "planned": ("planned",),
+    "waiting": ("waiting",),
+}
+#: What push() answered for a row -> the statuses that its record may have.
+OUTCOMES: dict[str, tuple[str, ...]] = {
+    "ok": ("succeeded",),
+    "warn": ("succeeded",),
+    "error": ("rejected",),
+    "reject": ("rejected",),
+    "invalid": ("NULL", "DUPLICATE"),
 }
 SHOWN = {
     "succeeded": "Success",
@@ -28,6 +38,7 @@ SHOWN = {
     "NULL": "Invalid",
     "DUPLICATE": "Invalid",
     "planned": "Planned",
+    "waiting": "Waiting",
 }
 
 
@@ -54,7 +65,8 @@ class FileRef:
 class Filter:
     """What is looked for; what is None does not matter. `message` is a substring without case in which `%` stands for
     anything, `pattern` a message group, `identifiers` exact ones (plain and masked forms), `prefix` the beginning of
-    one."""
+    one, `batch` the number of a push call. `text` is looked for in any case `within` an identifier, message or payload;
+    `how` it is compared, see `searching`."""
 
     status: str | None = None
     operation: str | None = None
@@ -64,12 +76,18 @@ class Filter:
     prefix: str | None = None
     pattern: str | None = None
     identifiers: tuple[str, ...] = ()
+    outcome: str | None = None
+    attempt: int | None = None
+    batch: int | None = None
+    text: str | None = None
+    within: str | None = None
+    how: str | None = None
 
     @property
     def statuses(self) -> tuple[str, ...]:
         """As in the files; empty for all. Raises ConfigError."""
         if not self.status:
-            return ()
+            return OUTCOMES.get(self.outcome or "", ())
         try:
             return STATUSES[self.status.lower()]
         except KeyError:
@@ -82,7 +100,14 @@ class Filter:
     @property
     def by_counts(self) -> bool:
         """Whether the files' counts alone tell how many rows match."""
-        return not (self.exact or self.prefix or self.message or self.pattern is not None)
+        asked = self.exact or self.prefix or self.message or self.text or self.outcome or self.attempt or self.batch
+        return not asked and self.pattern is None
+
+    @property
+    def searched(self) -> tuple[str, str, str]:
+        """Text, column and comparison of a search; the text is empty where there is none."""
+        within = self.within or "identifier"
+        return self.text or "", within, self.how or searching.usual(within)
 
     def matches(self, file: FileRef) -> int | None:
         """How many rows of the file match, where its counts tell."""
@@ -110,6 +135,9 @@ class Filter:
             return True
         if self.exact and not any(low <= text <= high for text in self.exact):
             return False
+        text, within, how = self.searched
+        if text and within == "identifier" and not searching.may_lie_between(text, how, low, high):
+            return False
         return not self.prefix or (
             low[: len(self.prefix)] <= self.prefix <= high[: len(self.prefix)] if self.prefix else True
         )
@@ -131,12 +159,21 @@ class Filter:
             add("operation = $operation", operation=self.operation)
         if self.change_type:
             add("change_type = $change_type", change_type=self.change_type)
+        if self.outcome:
+            add("outcome = $outcome", outcome=self.outcome)
+        if self.attempt:
+            add("attempt = $attempt", attempt=self.attempt)
+        if self.batch:
+            add("batch_number = $batch", batch=self.batch)
         if len(self.exact) == 1:
             add("identifier = $identifier", identifier=self.exact[0])
         elif self.exact:
             add("list_contains($identifiers, identifier)", identifiers=list(self.exact))
         if self.prefix:
             add("starts_with(identifier, $prefix)", prefix=self.prefix)
+        if self.text:
+            sql, bound = searching.condition(*self.searched)
+            add(sql, **bound)
         if self.message and "%" not in self.message:
             # most rows have no message, and to see that costs less than to look for text in none
             add("status_message IS NOT NULL AND contains(lower(status_message), lower($message))", message=self.message)

@@ -14,23 +14,6 @@ from runtime.records.filter import FileRef
 from runtime.tracking.schema import SCHEMA
 
 NAMES = tuple(SCHEMA.names)
-#: What a person may call a status -> the words in the files.
-STATUSES: dict[str, tuple[str, ...]] = {
-    "success": ("succeeded",),
-    "succeeded": ("succeeded",),
-    "rejected": ("rejected",),
-    "invalid": ("NULL", "DUPLICATE"),
-    "null": ("NULL",),
-    "duplicate": ("DUPLICATE",),
-    "planned": ("planned",),
-}
-SHOWN = {
-    "succeeded": "Success",
-    "rejected": "Rejected",
-    "NULL": "Invalid",
-    "DUPLICATE": "Invalid",
-    "planned": "Planned",
-}
 _TYPES = {"string": "VARCHAR", "int64": "BIGINT", "int32": "INTEGER", "timestamp[us, tz=UTC]": "TIMESTAMPTZ"}
 
 

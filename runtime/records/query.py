@@ -202,7 +202,8 @@ def tally(files: Sequence[FileRef]) -> Counter[tuple[str, str, str]]:
     """(status, operation, change type) -> rows, from what was counted when the files were written."""
     total: Counter[tuple[str, str, str]] = Counter()
     for file in files:
-        for said, n in (file.operations or {}).items():
+        told = file.operations or {f"{status}||": n for status, n in (file.counts or {}).items()}
+        for said, n in told.items():
             status, operation, change = said.split("|")
             total[status, operation, change] += n
     return total
@@ -221,11 +222,17 @@ def duckdb_query(files: Sequence[FileRef], filter: Filter | None = None) -> str:
     """SQL that gives the same rows in any DuckDB that may read the store."""
     chosen = filter or Filter()
     where, values = chosen.where()
-    texts = {n: f"[{', '.join(map(quoted, v))}]" if isinstance(v, list) else quoted(v) for n, v in values.items()}
-    where = re.sub(r"\$(\w+)", lambda m: texts[m[1]], where)
+    where = re.sub(r"\$(\w+)", lambda m: _literal(values[m[1]]), where)
     folders = sorted({f.store.url_of(f.path).rsplit("/", 1)[0] for f in files})
     globs = [unquote(folder.removeprefix("file://")) + "/*.parquet" for folder in folders]
     source = quoted(globs[0]) if len(globs) == 1 else f"[{', '.join(map(quoted, globs))}]"
     return f"SELECT *\nFROM read_parquet({source}, hive_partitioning = false)" + (
         f"\nWHERE {where}" if where != "true" else ""
     )
+
+
+def _literal(value: Any) -> str:
+    """A bound value as SQL."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(quoted, value))}]"
+    return quoted(value) if isinstance(value, str) else str(value)

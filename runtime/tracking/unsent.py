@@ -1,4 +1,4 @@
-"""Records of rows that were not sent: invalid ones, and those that a dry run would send."""
+"""Records of rows that were not sent: invalid ones, those that a dry run would send, those that wait."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from runtime.columns import KEY, RECORD, STATUS
+from runtime.staging import values
 from runtime.tracking.cells import payloads_of, same
 from runtime.tracking.identifiers import identifiers
 from runtime.tracking.info import RunInfo
@@ -52,17 +53,27 @@ def invalid_table(info: RunInfo, part: pa.Table, rows: Sequence[dict[str, Any]],
 
 def planned_table(info: RunInfo, rows: Sequence[dict[str, Any]], chunk: pa.Table) -> pa.Table:
     """What would be sent of a chunk: nothing was answered yet."""
+    return _unanswered(info, rows, chunk, "planned")
+
+
+def unsent_table(info: RunInfo, chunk: pa.Table, word: str, why: str) -> pa.Table:
+    """What of a chunk waits, with `word` as its status, and why."""
+    table = _unanswered(info, values.to_rows(chunk, info.columns), chunk, word)
+    return _filled(table, "status_message", pa.repeat(why, table.num_rows))
+
+
+def _unanswered(info: RunInfo, rows: Sequence[dict[str, Any]], chunk: pa.Table, word: str) -> pa.Table:
     records = chunk.column(RECORD).to_pylist()
     keys = chunk.column(KEY).cast(pa.string()).combine_chunks()
     n = len(rows)
     batch = RecordBatch(rows, records, keys, ["ok"] * n, [0] * n, [0] * n, [0] * n, [0] * n, "", 0)
     table = record_table(info, batch)
-    for name, filled in (("status", "planned"), ("outcome", "planned")):
-        table = table.set_column(
-            table.schema.get_field_index(name), SCHEMA.field(name), pa.repeat(filled, table.num_rows)
-        )
+    for name in ("status", "outcome"):
+        table = _filled(table, name, pa.repeat(word, table.num_rows))
     for name in ("batch_started_at", "batch_ended_at", "attempt", "batch_number"):
-        table = table.set_column(
-            table.schema.get_field_index(name), SCHEMA.field(name), pa.nulls(table.num_rows, SCHEMA.field(name).type)
-        )
+        table = _filled(table, name, pa.nulls(table.num_rows, SCHEMA.field(name).type))
     return table
+
+
+def _filled(table: pa.Table, name: str, column: pa.Array) -> pa.Table:
+    return table.set_column(table.schema.get_field_index(name), SCHEMA.field(name), column)

@@ -93,9 +93,31 @@ def test_a_rejected_record_shows_the_request_and_the_answer(signed_in: Page, ins
 
     side = signed_in.get_by_role("complementary")
     expect(side).to_contain_text('400: field "year" is required')
-    expect(side.get_by_label("Request")).to_contain_text('"tailnum": "N103AA"')
-    expect(side.get_by_label("Answer")).to_contain_text("is required")
+    expect(side.get_by_label("Request", exact=True)).to_contain_text('"tailnum": "N103AA"')
+    expect(side.get_by_label("Answer", exact=True)).to_contain_text("is required")
     expect(side).to_contain_text("http://127.0.0.1:")
+
+
+def test_keys_go_through_the_rows_open_a_record_and_close_it_again(signed_in: Page, install: Install) -> None:
+    signed_in.goto(f"{install.run}records/?status=rejected")
+    side, keys = signed_in.get_by_role("complementary"), signed_in.keyboard
+    links = signed_in.locator(".list tbody .lead a")
+
+    keys.press("j")
+    expect(links.nth(0)).to_be_focused()
+    keys.press("ArrowDown")
+    expect(links.nth(1)).to_be_focused()
+    keys.press("Enter")
+    expect(side.locator("h3")).to_have_text(_identifiers(signed_in)[1])
+    keys.press("k")
+    expect(side.locator("h3")).to_have_text(_identifiers(signed_in)[0])
+    expect(links.nth(0)).to_be_focused()
+
+    keys.press("Escape")
+    expect(side).to_have_count(0)
+    expect(signed_in.get_by_role("dialog")).to_be_visible()
+    keys.press("Escape")
+    expect(signed_in).to_have_url(install.run)
 
 
 def test_what_the_filter_selects_is_downloaded(signed_in: Page, install: Install) -> None:
@@ -140,7 +162,7 @@ def test_every_page_works_without_javascript(browser: Browser, install: Install)
     sign_in(page, install.url)
 
     page.goto(f"{install.run}records/")
-    page.get_by_label("Search by identifier").fill("N103")
+    page.get_by_label("Search records").fill("N103")
     page.get_by_role("button", name="Search", exact=True).click()
     page.locator(".list").get_by_role("link", name="N103AA").click()
 

@@ -161,7 +161,7 @@ def test_every_read_of_payloads_says_who_what_and_how_many(client: Client, run: 
     ]
     assert [detail for _, _, detail in lines()][:3] == [
         said,
-        {"rows": 1, "format": "csv", "prefix": "N1"},
+        {"rows": 1, "format": "csv", "text": "N1"},
         {"rows": 1, "identifier_hash": hashed},
     ]
     assert list(AuditLog.objects.values_list("sync", flat=True).distinct()) == [run.sync_id]

@@ -1,0 +1,56 @@
+"""A text looked for in one column of record files, in any case: as SQL, and by the bounds of each file."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal, get_args
+
+Within = Literal["identifier", "message", "payload"]
+How = Literal["whole", "beginning", "anywhere"]
+WITHIN: tuple[Within, ...] = get_args(Within)
+HOW: tuple[How, ...] = get_args(How)
+COLUMNS: dict[str, str] = {"identifier": "identifier", "message": "status_message", "payload": "record_payload"}
+
+#: Behind every text that begins with another one.
+_LAST = "\U0010ffff"
+#: DuckDB's lower() makes these of letters beyond ASCII as well (İ, and the sign of Kelvin).
+_OF_OTHERS = frozenset("iIkK")
+
+
+def usual(within: str) -> How:
+    """How a text is compared where nobody says."""
+    return "beginning" if within == "identifier" else "anywhere"
+
+
+def condition(text: str, within: str, how: str) -> tuple[str, dict[str, Any]]:
+    """SQL with its bound values. In a payload `whole` and `beginning` are those of a field's value, `anywhere` is of
+    the JSON, in which the text may stand as it is or as JSON writes it."""
+    column = COLUMNS[within]
+    if within != "payload":
+        return f"{column} IS NOT NULL AND {_compared(f'lower({column})', how)}", {"text": text}
+
+    values = {"text": text, "json": json.dumps(text, ensure_ascii=False)[1:-1]}
+    holds = f"contains(lower({column}), lower($json))"
+    if how == "anywhere":
+        if values["json"] == text:
+            return _compared(f"lower({column})", how), {"text": text}
+        return f"({holds} OR {_compared(f'lower({column})', how)})", values
+
+    # a CASE, because what is no JSON cannot be asked for its fields
+    fields = f"json_extract_string(lower({column}), '$.*')"
+    found = f"list_bool_or(list_transform({fields}, lambda field: coalesce({_compared('field', how)}, false)))"
+    return f"CASE WHEN {holds} AND json_valid({column}) THEN coalesce({found}, false) ELSE false END", values
+
+
+def _compared(column: str, how: str) -> str:
+    if how == "whole":
+        return f"{column} = lower($text)"
+    return f"{'starts_with' if how == 'beginning' else 'contains'}({column}, lower($text))"
+
+
+def may_lie_between(text: str, how: str, low: str, high: str) -> bool:
+    """Whether an identifier that matches can lie between these two."""
+    if how == "anywhere" or not text.isascii() or _OF_OTHERS & set(text):
+        return True
+    first, last = text.upper(), text.lower()
+    return first <= high and low <= (last + _LAST if how == "beginning" else last)

@@ -1,0 +1,128 @@
+"""Rows that a run was to send and has no answer for stand in its window like records, with why they wait."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from django.test import Client
+
+from ondatra_web.models import Chunk, Delivery, ModelState, Run, Workspace
+from runtime.staging import states
+from tests.web.filled import a_run, a_sync, closing, person, put_records, record, workspace
+
+pytestmark = pytest.mark.django_db
+SQL = "-- @kind: merge\n-- @unique_key: tailnum\n-- @sink: assets\n{}SELECT tailnum, owner FROM planes\n"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Of five rows one was delivered, two were not tried, one is in an open job, one was left out by a limit."""
+    place = workspace()
+    Workspace.objects.filter(pk=place.pk).update(project_dir=str(tmp_path / "project"))
+    place.refresh_from_db()
+    found = a_run(a_sync(place), "failed", **closing(5, not_tried=3, retrying=1))
+    _write_model(found, tmp_path, "")
+    chunk = _chunk(
+        found, tmp_path, [states.DONE, states.UNTRIED, states.UNTRIED, states.BLOCKED, states.UNTRIED], due=3, blocked=1
+    )
+    chosen = states.pack_mask(np.array([True, True, True, True, False]))
+    Delivery.objects.create(run=found, chunk=chunk, ordinal=1, rows=4, records=4, positions=chosen, status="closed")
+    put_records(found, tmp_path / "store", [record("N0")])
+    return found
+
+
+def _write_model(run: Run, folder: Path, header: str) -> None:
+    file = folder / "project/models/sync/aircraft.sql"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(SQL.format(header))
+    ModelState.objects.get_or_create(
+        workspace=run.sync.workspace, name=run.sync.name, defaults={"file": "models/sync/aircraft.sql"}
+    )
+
+
+def _chunk(run: Run, folder: Path, each: list[int], *, due: int, blocked: int) -> Chunk:
+    n = len(each)
+    table = pa.table(
+        {
+            "tailnum": [f"N{i}" for i in range(n)],
+            "owner": [f"ada{i}@example.com" for i in range(n)],
+            "__ondatra_rowid": pa.array(range(n), pa.int64()),
+            "__ondatra_change_type": ["insert"] * n,
+            "__ondatra_key": [f"N{i}" for i in range(n)],
+            "__ondatra_record": [True] * n,
+        }
+    )
+    pq.write_table(table, folder / "chunk.parquet")
+    return Chunk.objects.create(
+        sync=run.sync,
+        staged_by=run,
+        url=(folder / "chunk.parquet").as_uri(),
+        rows=n,
+        records=n,
+        columns=[["tailnum", "VARCHAR", "string"], ["owner", "VARCHAR", "string"]],
+        states=states.pack(np.array(each, dtype=np.uint8)),
+        due_rows=due,
+        blocked_rows=blocked,
+    )
+
+
+def _rows(client: Client, run: Run, query: str = "") -> list[tuple[str, str, str]]:
+    """Identifier, status and reason of each row of the window."""
+    text = " ".join(unescape(client.get(f"/runs/{run.pk}/records/{query}").content.decode()).split())
+    found = re.findall(
+        r'<code>([^<]*)</code> </a> </td> <td data-label="Status"><span class="tag \w*">([^<]*)</span></td> '
+        r'<td data-label="Reason" class="why">([^<]*)</td>',
+        text,
+    )
+    return [(identifier, status, why) for identifier, status, why in found]
+
+
+def test_rows_that_wait_are_listed_behind_the_records_with_their_reason(client: Client, run: Run) -> None:
+    client.force_login(person("alice", run.sync.workspace))
+    stopped = f"not tried: run {run.pk} stopped early; the next run sends it"
+
+    assert _rows(client, run) == [
+        ("N0", "Success", ""),
+        ("N1", "Waiting", stopped),
+        ("N2", "Waiting", stopped),
+        ("N4", "Waiting", "left out by --limit: the next run"),
+        ("N3", "Waiting", "in an open job at the destination: the next run asks for its end"),
+    ]
+
+
+def test_they_are_filtered_searched_and_opened_like_records(client: Client, run: Run) -> None:
+    client.force_login(person("alice", run.sync.workspace))
+
+    assert [row[0] for row in _rows(client, run, "?status=waiting")] == ["N1", "N2", "N4", "N3"]
+    assert [row[0] for row in _rows(client, run, "?q=ADA2&within=payload")] == ["N2"]
+    text = client.get(f"/runs/{run.pk}/records/?status=waiting").content.decode()
+    place = re.findall(r"record=(waiting[^&\"]*)", text)[0]
+    assert "ada1@example.com" in client.get(f"/runs/{run.pk}/records/?record={place}").content.decode()
+
+
+def test_what_the_model_masks_now_is_masked(client: Client, run: Run, tmp_path: Path) -> None:
+    _write_model(run, tmp_path, "-- @mask: owner\n")
+    client.force_login(person("alice", run.sync.workspace))
+
+    text = client.get(f"/runs/{run.pk}/records/download/?format=csv&status=waiting")
+
+    told = b"".join(text.streaming_content).decode()  # type: ignore[arg-type]
+    assert "N1" in told and "***" in told and "ada1" not in told
+
+
+def test_without_the_models_file_nothing_is_shown_that_a_mask_might_hide(
+    client: Client, run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "project/models/sync/aircraft.sql").unlink()
+    client.force_login(person("alice", run.sync.workspace))
+
+    text = client.get(f"/runs/{run.pk}/records/").content.decode()
+
+    assert "only it says what is masked" in text
+    assert "ada1" not in text
