@@ -23,6 +23,7 @@ STATES = [
 ]
 SORTS = [("", "By name"), ("last", "Last run first"), ("next", "Next run first"), ("due", "Most due first")]
 RUN_STATES = [("", "Any state"), *((state.value, state.label) for state in Run.Status)]
+LEVELS = [("", "Any level"), ("info", "Info"), ("print", "Printed"), ("warn", "Warning"), ("error", "Error")]
 TRIGGERS = [
     ("", "Any trigger"),
     ("schedule", "Schedule"),
@@ -83,6 +84,13 @@ class RunFilterForm(AddressForm):
     trigger = forms.ChoiceField(required=False, choices=TRIGGERS)
     since = forms.DateField(required=False)
     until = forms.DateField(required=False)
+
+
+class LogForm(AddressForm):
+    """Lines of a run's log."""
+
+    level = forms.ChoiceField(required=False, choices=LEVELS)
+    find = forms.CharField(required=False, max_length=200)
 
 
 class RecordFilterForm(AddressForm):

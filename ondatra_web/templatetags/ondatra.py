@@ -8,6 +8,7 @@ from typing import Any
 from django import template
 from django.conf import settings
 from django.http import HttpRequest
+from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -15,8 +16,8 @@ from django.utils.safestring import SafeString
 from ondatra_web.access import administers, chosen_organization
 from ondatra_web.models import Alert, AlertLevel, Organization, Run, Sync
 from ondatra_web.tracking.records import visible
+from ondatra_web.views import needs
 from ondatra_web.views.alerts import open_alerts
-from ondatra_web.views.needs import needing
 from ondatra_web.views.shown import cut, duration, progress, run_took
 
 register = template.Library()
@@ -26,6 +27,7 @@ TONES = {
     "Due again": "warn",
     "Invalid": "warn",
     "Planned": "",
+    "Waiting": "warn",
     "built": "ok",
     "unchanged": "",
     "skipped": "warn",
@@ -54,6 +56,13 @@ def state(run: Run) -> SafeString:
 def state_word(run: Run) -> str:
     """`Working 46 %`."""
     return _state(run)[1]
+
+
+@register.filter
+def state_icon(run: Run) -> str:
+    """The icon of a browser's tab."""
+    tone = _state(run)[0]
+    return static(f"icon-{tone}.svg" if tone else "icon.svg")
 
 
 def _state(run: Run) -> tuple[str, str]:
@@ -131,7 +140,7 @@ def has_records(run: Run) -> str:
 
 @register.filter
 def needs_count(request: HttpRequest) -> int:
-    return needing(request.user, chosen_organization(request)).count() if request.user.is_authenticated else 0
+    return needs.count(request.user, chosen_organization(request)) if request.user.is_authenticated else 0
 
 
 @register.filter

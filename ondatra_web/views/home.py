@@ -7,10 +7,9 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from ondatra_web.access import chosen_organization, syncs_of
-from ondatra_web.runs import waiting
+from ondatra_web.access import chosen_organization
 from ondatra_web.views.alerts import FEW, open_alerts
-from ondatra_web.views.needs import needing, needs_of
+from ondatra_web.views.needs import needs
 from ondatra_web.views.shown import SignedIn
 from ondatra_web.views.syncs import SIZE, list_context
 
@@ -21,11 +20,7 @@ MOST = 20
 @login_required
 def home(request: SignedIn) -> HttpResponse:
     here = chosen_organization(request)
-    runs = needing(request.user, here)
-    total = runs.count()
-    needs = needs_of(list(runs[:MOST]))
-    refused = sum(waiting.refused(syncs_of(request.user, here).filter(archived_at=None)).values())
+    found, total = needs(request.user, here, MOST)
     alerts = open_alerts(request.user, here)
-    shown = {"alerts": alerts[:FEW], "alerts_total": alerts.count()}
-    told = {**shown, "needs": needs, "needs_total": total, "refused": refused}
+    told = {"needs": found, "needs_total": total, "alerts": alerts[:FEW], "alerts_total": alerts.count()}
     return render(request, "home/home.html", {**told, **list_context(request, size=SIZE)})

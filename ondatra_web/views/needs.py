@@ -4,25 +4,64 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.utils import timezone
 
 from ondatra_web.access import Person, runs_of, syncs_of
-from ondatra_web.models import MessageGroup, Organization, Run
+from ondatra_web.models import MessageGroup, Organization, Run, Sync
+from ondatra_web.runs import waiting
 
+#: What is worst comes first.
+RANKS = ("Failing", "Held", "Late", "New reason", "Growing due", "Refused")
+#: A run may begin so long after its time.
+LATE = timedelta(minutes=5)
 _SETTLED = Q(dry_run=False) & ~Q(status__in=[*Run.ACTIVE, Run.Status.SKIPPED])
 
 
 @dataclass(frozen=True)
 class Need:
-    """One thing that waits for a person."""
+    """One sync that waits for a person."""
 
-    run: Run
+    sync: Sync
     tone: str
     label: str
     reason: str
+    todo: str
+    run: Run | None = None  # the one to open
     since: datetime | None = None
+
+
+def count(user: Person, organization: Organization | None) -> int:
+    """Syncs that need somebody; the same number of questions however many there are."""
+    return len(_ids(user, organization))
+
+
+def _ids(user: Person, organization: Organization | None) -> set[int]:
+    syncs = _syncs(user, organization)
+    return {
+        *needing(user, organization).values_list("sync_id", flat=True),
+        *late(syncs).values_list("pk", flat=True),
+        *growing(syncs).values_list("pk", flat=True),
+        *waiting.refused(syncs),
+    }
+
+
+def needs(user: Person, organization: Organization | None, most: int) -> tuple[list[Need], int]:
+    """The first of them, what is worst at the beginning and each sync once, and how many there are."""
+    syncs = _syncs(user, organization)
+    refused = waiting.refused(syncs)
+    found: dict[int, Need] = {}
+    for need in (
+        *needs_of(list(needing(user, organization)[:most])),
+        *(_late(sync) for sync in late(syncs)[:most]),
+        *(_growing(sync) for sync in growing(syncs)[:most]),
+        *(_refused(sync, refused[sync.pk]) for sync in syncs.filter(pk__in=list(refused)).order_by("name")[:most]),
+    ):
+        found.setdefault(need.sync.pk, need)
+    ranked = sorted(found.values(), key=lambda need: RANKS.index(need.label))
+    return ranked[:most], len(_ids(user, organization))
 
 
 def needs_of(runs: list[Run]) -> list[Need]:
@@ -36,11 +75,51 @@ def needs_of(runs: list[Run]) -> list[Need]:
 
 def _need(run: Run, group: MessageGroup | None, since: datetime | None) -> Need:
     if run.status == Run.Status.HELD:
-        return Need(run, "warn", "Held", run.error or "Nothing was sent.")
+        todo = "Look at what it would delete, then confirm it or cancel it."
+        return Need(run.sync, "warn", "Held", run.error or "Nothing was sent.", todo, run)
     said = f"{group.rows - group.beside:,} rows: {group.pattern}" if group else ""
     if run.status == Run.Status.FAILED:
-        return Need(run, "bad", "Failing", run.error or said or "No reason was recorded.", since)
-    return Need(run, "warn", "New reason", said)
+        todo = "Mend the cause and run it again: what was not sent goes with that run."
+        return Need(run.sync, "bad", "Failing", run.error or said or "No reason was recorded.", todo, run, since)
+    todo = "Look at its rows; once the cause is mended, send them again from there."
+    return Need(run.sync, "warn", "New reason", said, todo, run)
+
+
+def _late(sync: Sync) -> Need:
+    todo = "Start a run by hand, and see that the scheduler runs: without it no schedule starts anything."
+    return Need(sync, "bad", "Late", "Its time has come and no run was started.", todo, since=sync.next_run_at)
+
+
+def _growing(sync: Sync) -> Need:
+    told = f"{sync.due_now:,} rows wait after the last run, {sync.due_before:,} after the one before."  # type: ignore[attr-defined]
+    return Need(sync, "warn", "Growing due", told, "See in its last run why rows come back, before they pile up.")
+
+
+def _refused(sync: Sync, records: int) -> Need:
+    told = (
+        f"{records:,} records are refused and not at the destination."
+        if records != 1
+        else ("1 record is refused and not at the destination.")
+    )
+    return Need(sync, "warn", "Refused", told, "Mend the cause, then send them again from the run that was refused.")
+
+
+def _syncs(user: Person, organization: Organization | None) -> QuerySet[Sync]:
+    return syncs_of(user, organization).filter(archived_at=None)
+
+
+def late(syncs: QuerySet[Sync]) -> QuerySet[Sync]:
+    """Syncs whose time came a while ago, and nobody started them."""
+    due = syncs.exclude(schedule="").filter(paused_at=None, next_run_at__lt=timezone.now() - LATE)
+    return due.order_by("next_run_at")
+
+
+def growing(syncs: QuerySet[Sync]) -> QuerySet[Sync]:
+    """Syncs of which more waits after the last run than after the one before, with `due_now` and `due_before`."""
+    settled = Run.objects.filter(_SETTLED, sync=OuterRef("pk")).order_by("-id")
+    due = settled.annotate(due=F("retrying") + F("not_tried")).values("due")
+    told = syncs.annotate(due_now=Subquery(due[:1]), due_before=Subquery(due[1:2]))
+    return told.filter(due_before__gt=0, due_now__gt=F("due_before")).order_by("name")
 
 
 def needing(user: Person, organization: Organization | None) -> QuerySet[Run]:
