@@ -137,8 +137,8 @@ class RecordShape(serializers.Serializer[Mapping[str, Any]]):
     change_type = serializers.CharField(allow_null=True)
     attempt = serializers.IntegerField(allow_null=True)
     batch_number = serializers.IntegerField(allow_null=True)
-    batch_started_at = serializers.DateTimeField()
-    batch_completed_at = serializers.DateTimeField()
+    batch_started_at = serializers.DateTimeField(allow_null=True, help_text="null for what was not sent")
+    batch_completed_at = serializers.DateTimeField(allow_null=True)
     sync_run_id = serializers.CharField(allow_null=True)
 
 

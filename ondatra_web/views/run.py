@@ -13,15 +13,16 @@ from django.views.decorators.http import require_POST, require_safe
 
 from ondatra_web import actions
 from ondatra_web.access import OPERATE, PAYLOADS, may, run_for
+from ondatra_web.forms import LEVELS, LogForm
 from ondatra_web.models import Run
 from ondatra_web.tracking.records import first_requests, kept_until, visible
 from ondatra_web.views.shown import SignedIn, run_took
 from ondatra_web.views.steps import steps
 from ondatra_web.views.sums import planned_of, sums
+from ondatra_web.views.traces import lines, traces
 from runtime.errors import OndatraError
 
 MOST_REASONS = 50
-MOST_LINES = 200
 
 
 @require_safe
@@ -35,17 +36,15 @@ def run(request: SignedIn, run_id: int) -> HttpResponse:
 @login_required
 def live(request: SignedIn, run_id: int) -> HttpResponse:
     """The part of the page that changes while the run works; it stops asking once the run has ended."""
-    return render(request, "runs/_run.html", context(request, run_for(request.user, run_id)))
+    return render(request, "runs/live.html", context(request, run_for(request.user, run_id)))
 
 
 def context(request: SignedIn, found: Run) -> dict[str, Any]:
     groups = list(found.messagegroup_set.select_related("first_run").order_by("-rows", "pattern")[: MOST_REASONS + 1])
     most = max((g.rows for g in groups), default=1) or 1
-    lines = list(found.runlog_set.order_by("-id")[:MOST_LINES])[::-1]
     active = found.status in Run.ACTIVE
     payloads = may(request.user, PAYLOADS, found.sync.workspace)
-    if not payloads:  # what a push function prints may be anything of its rows
-        lines = [line for line in lines if line.level != "print"]
+    log = LogForm(request.GET).chosen
     return {
         "run": found,
         "sync": found.sync,
@@ -58,7 +57,11 @@ def context(request: SignedIn, found: Run) -> dict[str, Any]:
         "reasons": [(g, max(2, round(84 * g.rows / most)), g.first_run_id == found.pk) for g in groups[:MOST_REASONS]],
         "more_reasons": len(groups) > MOST_REASONS,
         "undelivered": found.rejected + found.retrying,
-        "lines": lines,
+        "lines": lines(found, log, prints=payloads),
+        "log": log,
+        "levels": LEVELS,
+        "log_asked": bool(log["level"] or log["find"]),
+        "traces": traces(found),
         "records": visible(found) if payloads else "",
         "payloads": payloads,
         "kept_until": kept_until(found),
