@@ -38,6 +38,8 @@ SETTINGS = {
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    # Delta reads its change feed through rows of Java, whose older dates have no 10 October 1582
+    "spark.sql.datetime.java8API.enabled": "true",
     "spark.sql.variable.substitute": "false",  # no text names a setting or a variable of the environment
     "spark.sql.execution.rangeExchange.sampleSizePerPartition": "2000",
     # a build takes about forty classes: with the hundred that Spark keeps, each model's are compiled anew in each run,

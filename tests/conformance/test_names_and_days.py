@@ -53,22 +53,26 @@ DAYS = {-719529: "-0001-12-31", -719162: "0001-01-01", -141438: "1582-10-04", -1
 def test_days_of_all_years_arrive_as_they_stand(case):
     days = pa.array(list(DAYS), pa.int32()).cast(pa.date32())
     moments = pa.array([day * 86_400_000_000 + 3_723_000_004 for day in DAYS], pa.int64()).cast(pa.timestamp("us"))
-    table = pa.table({"n": pa.array(range(len(DAYS))), "d": days, "t": moments, "l": pa.array([[d] for d in days], pa.list_(pa.date32()))})
+    zoned, lists = moments.cast(pa.timestamp("us", "UTC")), pa.array([[d] for d in days], pa.list_(pa.date32()))
+    table = pa.table({"d": days, "t": moments, "z": zoned, "l": lists})
     (case.project / "in").mkdir()
     pq.write_table(table, case.project / "in/micros.parquet")
     pq.write_table(table, case.project / "in/int96.parquet", use_deprecated_int96_timestamps=True)
-    pq.write_table(table.select(["n", "d", "t"]), case.project / "in/plain.parquet", use_deprecated_int96_timestamps=True)
+    pq.write_table(table.select(["d", "t", "z"]), case.project / "in/plain.parquet")  # which Spark reads itself
     case.echo()
     case.model("mart/days", "\nUNION ALL\n".join([
-        "SELECT 'micros' AS file, d, t, l FROM 'in/micros.parquet'",
-        "SELECT 'int96', d, t, l FROM 'in/int96.parquet'",
-        "SELECT 'plain', d, t, [d] FROM 'in/plain.parquet'",
+        "SELECT 'micros' AS file, d, t, z, l FROM 'in/micros.parquet'",
+        "SELECT 'int96', d, t, z AT TIME ZONE 'UTC', l FROM 'in/int96.parquet'",
+        "SELECT 'plain', d, t, z, [d] FROM 'in/plain.parquet'",
     ]))  # fmt: skip
     case.model("sync/out", "-- @kind: merge\n-- @unique_key: d, file\n-- @sink: echo\nSELECT * FROM mart.days")
 
     result = case.run()
     assert result.exit == 0
-    told = [{"file": f, "d": d, "t": f"{d}T01:02:03.000004", "l": [d]} for f in ("int96", "micros", "plain") for d in DAYS.values()]
+    told = [
+        {"file": f, "d": d, "t": f"{d}T01:02:03.000004", "z": f"{d}T01:02:03.000004Z", "l": [d]}
+        for f in ("int96", "micros", "plain") for d in DAYS.values()
+    ]  # fmt: skip
     sent = sorted(map(_own, case.sent()), key=lambda row: (row["file"], list(DAYS.values()).index(row["d"])))
     assert sent == told
     records = case.command("records", str(result.sync("sync.out")["run_id"]), "--format", "csv")
