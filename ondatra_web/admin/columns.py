@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from django.contrib import admin
@@ -45,7 +45,7 @@ def readable(table: type[Model], column: Any) -> Any:
     field = table._meta.get_field(column)
     words: Display
     if isinstance(field, DateTimeField):
-        words = "{:%Y-%m-%d %H:%M:%S} UTC".format
+        words = partial(format_html, '<span class="moment">{:%Y-%m-%d %H:%M:%S} UTC</span>')
     elif isinstance(field, BooleanField):
         words = ("no", "yes").__getitem__
     else:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from ondatra_web.models import Chunk, Delivery, Job, Run
 from tests.web import filled
@@ -100,6 +100,8 @@ def test_no_page_breaks_its_policy_or_its_width(
     for name, address in _addresses(run).items():
         said.clear()
         answer = page.goto(live_server.url + address, wait_until="networkidle")
+        if name == "API":
+            page.locator(".opblock").first.wait_for()
         too_wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
         if PICTURES:
             page.screenshot(path=f"{PICTURES}/{name}-{width}-{scheme}.png")
@@ -131,6 +133,6 @@ def test_support_expires_a_run_in_three_clicks(page: Page, live_server: Any, run
     violations = [v["id"] for v in Axe().run(page).response["violations"]]
     page.get_by_role("button", name="Expire its records").click()
 
-    assert page.get_by_text(f"The records of run {run.pk} are removed.").is_visible()
+    expect(page.get_by_text(f"The records of run {run.pk} are removed.")).to_be_visible()
     assert page.get_by_role("link", name="Expire its records").count() == 0
     assert (violations, said) == ([], [])
