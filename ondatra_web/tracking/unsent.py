@@ -6,6 +6,7 @@ store, masked as its records are; it is made anew when their states change.
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ from runtime.tracking.unsent import unsent_table
 
 #: The status of such a row.
 WAITING = "waiting"
+#: So many rows are listed, and the rest of the chunk at which that is reached.
+MOST = 200_000
 
 
 @dataclass(frozen=True)
@@ -93,20 +96,31 @@ def folder_of(run: Run) -> Path:
 
 
 def files(run: Run) -> list[FileRef]:
-    """What of a run waits; a file is made when it is opened, its rows are counted without that."""
+    """The first of what of a run waits; a file is made when it is opened, its rows are counted without that."""
+    return listed(run)[0]
+
+
+def listed(run: Run) -> tuple[list[FileRef], int]:
+    """The same, with how many rows wait beside them: a search makes every file, so a page has no room for millions."""
     if run.dry_run or run.status == Run.Status.HELD:
-        return []  # a held run staged nothing
+        return [], 0  # a held run staged nothing
     parts = list(_parts(run))
-    store = _Waiting(run, parts)
     told = [(f"{part.name}.parquet", part.records) for part in parts]
-    return [FileRef(store, path, n, {WAITING: n}, run_id=run.pk) for path, n in told if n]
+    before = itertools.accumulate((n for _, n in told), initial=0)
+    some = [(path, n) for (path, n), rows in zip(told, before, strict=False) if n and rows < MOST]
+    store = _Waiting(run, parts)
+    refs = [FileRef(store, path, n, {WAITING: n}, run_id=run.pk) for path, n in some]
+    return refs, sum(n for _, n in told) - sum(n for _, n in some)
 
 
 def _parts(run: Run) -> Iterator[_Part]:
-    deliveries = {d.chunk_id: d for d in Delivery.objects.filter(run=run)}
+    of_run = Q(staged_by=run) | Q(pk__in=Delivery.objects.filter(run=run).values("chunk"))
+    waiting = list(Chunk.objects.filter(UNDELIVERED, of_run, sync_id=run.sync_id).order_by("pk"))
+    if not waiting:
+        return
+    deliveries = {d.chunk_id: d for d in Delivery.objects.filter(run=run, chunk__in=waiting)}
     model = _model(run)
-    of_run = Q(pk__in=list(deliveries)) | Q(staged_by=run)
-    for chunk in Chunk.objects.filter(UNDELIVERED, of_run, sync_id=run.sync_id).order_by("pk"):
+    for chunk in waiting:
         yield from _of_chunk(run, chunk, deliveries.get(chunk.pk), model)
 
 

@@ -14,8 +14,8 @@ from django.views.decorators.http import require_safe
 from ondatra_web.access import OPERATE, PAYLOADS, may, run_for
 from ondatra_web.forms import FORMATS, HOW, OUTCOMES, WITHIN, RecordFilterForm
 from ondatra_web.models import MessageGroup, Run
-from ondatra_web.tracking import asked, reads
-from ondatra_web.tracking.records import kept_until, listed_files, visible
+from ondatra_web.tracking import asked, reads, unsent
+from ondatra_web.tracking.records import files_of, kept_until, visible
 from ondatra_web.views import columns, downloads
 from ondatra_web.views import run as run_page
 from ondatra_web.views.filters import address_of, change_types, chosen_of, operations, statuses, warned
@@ -65,11 +65,14 @@ def _behind(request: SignedIn, run: Run) -> str:
 
 
 def _window(request: SignedIn, run: Run, address: Mapping[str, Any]) -> dict[str, Any]:
-    files = listed_files(run)
+    waiting, left_out = unsent.listed(run)
+    files = files_of(run) + waiting
     filter = asked.found_by(run, files, asked.filter_of(run, chosen_of(run, address)))
     kept = {name: value for name, value in address.items() if name not in ("page", "record")}
     chosen = str(address.get("record") or "")
     listed = _listed(files, filter, kept, int(address.get("page") or 1), chosen)
+    if left_out:
+        listed["problems"] = [*listed["problems"], f"{left_out:,} more rows wait than are listed here"]
     reads.of_run(request.user, "read_records", run, filter, len(listed["rows"]), page=listed["number"], record=chosen)
 
     return {

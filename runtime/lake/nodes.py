@@ -75,7 +75,8 @@ class _Walk:
             if not isinstance(item, JavaObject):
                 continue
             if self.tree.isInstance(item):
-                if seen.add(item):
+                if item not in seen:
+                    seen.add(item)  # says nothing of whether it was there
                     yield self._told(item)
                     yield from self._ctes(item)
                     left += self._inside(item, to_views)

@@ -13,6 +13,7 @@ import pytest
 from django.test import Client
 
 from ondatra_web.models import Chunk, Delivery, ModelState, Run, Workspace
+from ondatra_web.tracking import unsent
 from runtime.staging import states
 from tests.web.filled import a_run, a_sync, closing, person, put_records, record, workspace
 
@@ -104,6 +105,14 @@ def test_they_are_filtered_searched_and_opened_like_records(client: Client, run:
     text = client.get(f"/runs/{run.pk}/records/?status=waiting").content.decode()
     place = re.findall(r"record=(waiting[^&\"]*)", text)[0]
     assert "ada1@example.com" in client.get(f"/runs/{run.pk}/records/?record={place}").content.decode()
+
+
+def test_more_rows_than_a_page_has_room_for_are_told(client: Client, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unsent, "MOST", 2)
+    client.force_login(person("alice", run.sync.workspace))
+
+    assert [row[0] for row in _rows(client, run)] == ["N0", "N1", "N2"]
+    assert "2 more rows wait than are listed here" in client.get(f"/runs/{run.pk}/records/").content.decode()
 
 
 def test_what_the_model_masks_now_is_masked(client: Client, run: Run, tmp_path: Path) -> None:

@@ -82,8 +82,7 @@ def told(kind: str, before: tuple[Any, ...], after: tuple[Any, ...]) -> list[tup
     }.get(kind, [("delete", *before), ("insert", *after)])
 
 
-@pytest.mark.parametrize("way", ["quick", "plain"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind, way", [*((kind, "quick") for kind in KINDS), ("merge", "plain"), ("tracked", "plain")])
 def test_a_field_more_and_other_letters_in_a_name_are_changes_of_the_rows_concerned(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, way: str
 ) -> None:
