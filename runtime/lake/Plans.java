@@ -68,9 +68,10 @@ public class Plans {
         }
     }
 
-    /** What an unresolved node looks for, its parts encoded and separated by blanks. */
+    /** What an unresolved node looks for, its parts encoded and separated by blanks; of a function of Python its name. */
     private static String names(TreeNode node) throws Exception {
-        if (!node.getClass().getSimpleName().startsWith("Unresolved")) {
+        String kind = node.getClass().getSimpleName();
+        if (!kind.startsWith("Unresolved") && !kind.equals("PythonUDF")) {
             return "";
         }
         String[] methods = {"multipartIdentifier", "nameParts", "name"};

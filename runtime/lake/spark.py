@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -86,6 +87,8 @@ def session(config: Config | None = None) -> SparkSession:
         interrupt = signal.getsignal(signal.SIGINT)
         with _environment(config):
             made = builder.getOrCreate()
+        if config.spark_master.startswith("local"):
+            made.sparkContext.pythonExec = sys.executable  # the workers have this process's packages
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, interrupt)  # Spark puts one of its own there, which only ends its jobs
         return made

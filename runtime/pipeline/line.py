@@ -23,6 +23,7 @@ from runtime.pipeline import fingerprint
 from runtime.pipeline.building import Building, Lake, Remembered, Result, SyncWork
 from runtime.pipeline.crew import Crew, Said
 from runtime.project.check import Project
+from runtime.sources import duck
 from runtime.threads import LOOK_EVERY, watching
 
 if TYPE_CHECKING:
@@ -264,7 +265,11 @@ class Line:
             self.ledger.thread_ends()
 
     def _reason(self, model: Model, error: Exception) -> str:
-        text = str(error) if isinstance(error, BuildError) else said_by_spark(error)
+        translated = self.project.translated.get(model.name)
+        if found := duck.said(error, translated.calls if translated else ()):
+            text = f"{model.file}, line {model.sql_line + found[0] - 1}: {found[1]}"
+        else:
+            text = str(error) if isinstance(error, BuildError) else said_by_spark(error)
         if model.masks:  # a value that could not be converted may be one that nobody is to see
             text = VALUE.sub(r"\1***", text)
         for connection in self.project.connections.values():

@@ -15,6 +15,7 @@ from urllib.parse import unquote_plus
 
 from runtime import config
 from runtime.lake import internals, nodes
+from runtime.sources import duck
 from runtime.sql.model import SqlProblems, Translated
 from runtime.sql.spark_text import FORBIDDEN, TABLE_FUNCTIONS
 
@@ -113,13 +114,15 @@ class Part:
 def open_query(spark: SparkSession, translated: Translated) -> DataFrame:
     """The model's rows, not yet computed. SqlProblems, before anything runs, for what is not on the lists."""
     views = {t.replace(".", "__") for t in translated.tables} | {f.view for f in translated.files}
-    check_parsed(parsed(spark, translated.spark_sql), views, functions(spark))
+    calls = {call.name for call in translated.calls}
+    check_parsed(parsed(spark, translated.spark_sql), views, functions(spark) | calls)
+    duck.register(spark, translated.calls)
     spark.conf.set(ON_FILES, "false")
     try:
         frame = spark.sql(translated.spark_sql)
     finally:
         spark.conf.set(ON_FILES, "true")  # the lake's own statements name its tables by path
-    check_analysed(_parts(spark, internals.analysed(frame), to_views=True))
+    check_analysed(_parts(spark, internals.analysed(frame), to_views=True), calls)
     return frame
 
 
@@ -154,10 +157,13 @@ def _wrong(part: Part, names: Collection[str], known: Collection[str]) -> str | 
     return None
 
 
-def check_analysed(parts: list[Part]) -> None:
-    """The same of a plan in which names stand for what they mean: rows come from the model's views and its own text.
-    The plan is looked through down to the views."""
+def check_analysed(parts: list[Part], calls: Collection[str] = ()) -> None:
+    """The same of a plan in which names stand for what they mean: rows come from the model's views and its own text,
+    and the only functions of Python are the calls of DuckDB that its translation made. The plan is looked through down
+    to the views."""
     for part in parts:
+        if part.short == "PythonUDF" and ".".join(part.name) in calls:
+            continue
         runs = part.short in REFUSED or "Script" in part.short or part.short.endswith("Command")
         if runs or part.place == "leaf" and part.short not in OWN_ROWS:
             raise SqlProblems([(part.line or 1, f"{part.short} is not allowed in a model")])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import texts
 from .casts import E
-from .functions import registry
+from .functions import UNFOLDABLE
 from .gate import Gate, gate, template
 from .model import Refused
 from .said import GateError
@@ -38,11 +38,7 @@ def is_constant(g: Gate, node: Node, names: frozenset[str] = frozenset()) -> boo
         return node["column_names"][0].lower() in names
     if kind == "LAMBDA" and node.get("syntax_type") != "SINGLE_ARROW":
         return is_constant(g, node["expr"], names | set(lambda_params(node)))
-    if kind == "FUNCTION" and (
-        node["function_name"] not in g.foldable
-        and node["function_name"] not in registry.FOLDABLE_MACROS
-        or node["function_name"] in registry.UNFOLDABLE
-    ):
+    if kind == "FUNCTION" and (node["function_name"] not in g.scalars or node["function_name"] in UNFOLDABLE):
         return False
     return all(is_constant(g, c, names) for c in children(node) if c["class"] != "TYPE")
 
@@ -52,8 +48,6 @@ def folded(w: Expressions, node: Node) -> E:
     g, kind = w.scope.gate, w.type(node)
     select = {**template(), "from_table": _EMPTY, "aggregate_handling": "STANDARD_HANDLING"}
     try:
-        if kind.name == "INTERVAL":
-            return E("", kind, interval_parts(g, node, select))
         if kind.name in _DAYS:
             text = g.constant(as_type(node, VARCHAR), select)
             return E(f"CAST({'NULL' if text is None else texts.moment(text, kind)} AS {_DAYS[kind.name]})", kind)
@@ -61,14 +55,13 @@ def folded(w: Expressions, node: Node) -> E:
     except GateError as error:
         raise Refused(f"this constant ({error.message.splitlines()[0]})", where(node), hint=False) from None
 
-    if any(t.name == "TIMESTAMPTZ" for t in kind.args):
-        raise Refused(f"a constant of type {kind}", where(node))
-    printed = kind.name == "JSON" and value is not None and g.run("SELECT json(?)", value)[0][0] == value
-    return E(texts.literal(value, kind), kind, printed=printed)
+    return E(texts.literal(value, kind), kind)
 
 
-def interval_parts(g: Gate, node: Node, select: Node) -> tuple[tuple[str, str], ...]:
-    months, days, micros = g.interval({**node, "alias": "v"}, select)
+def interval(w: Expressions, node: Node) -> tuple[tuple[str, str], ...]:
+    """The parts of a constant INTERVAL that are not 0, by unit."""
+    select = {**template(), "from_table": _EMPTY, "aggregate_handling": "STANDARD_HANDLING"}
+    months, days, micros = w.scope.gate.interval({**node, "alias": "v"}, select)
     if months is None:
         raise Refused("an INTERVAL that is NULL", where(node))
     return tuple((unit, str(int(n))) for unit, n in (("MONTH", months), ("DAY", days), ("MICROSECOND", micros)) if n)

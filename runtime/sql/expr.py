@@ -1,20 +1,23 @@
-"""Expressions: DuckDB's parse tree in, Spark text with DuckDB's type out."""
+"""Expressions: DuckDB's parse tree in, Spark text with DuckDB's type out. What is plain is written for Spark, every
+other row-wise expression stands in the text as a call of DuckDB."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from . import casts, constants, windows
+from . import aggregates, casts, constants, plain, rowwise, windows
+from .calls import Place
 from .casts import E, common
-from .constants import as_type, lambda_params
-from .functions import lists, registry
+from .constants import as_type
+from .functions import moment
 from .model import Refused, SqlProblems
 from .said import GateError
-from .scope import Lambda, Scope, where
+from .scope import Scope, same_form, where
 from .texts import string
 from .tree import Node, walk
-from .types import BOOLEAN, INTEGER, JSON, NULL, VARCHAR, Type, UnknownType, name_quoted, parse
+from .types import BOOLEAN, INTEGER, NULL, VARCHAR, Type, UnknownType, name_quoted
 
 if TYPE_CHECKING:
     from .query import Queries
@@ -35,11 +38,19 @@ VOLATILE_NAMES = {"current_date", "current_time", "current_timestamp", "localtim
 class Expressions:
     """Writes the expressions of one scope."""
 
+    comparisons = COMPARE
+
     def __init__(self, queries: Queries, scope: Scope) -> None:
         self.queries = queries
         self.scope = scope
+        self.calls = queries.calls
+        self.place = self.calls.place()
+        self.grouped = True  # whether an expression of GROUP BY stands for its group here
         self.unnested: dict[int, E] = {}
         self.plain_in: set[int] = set()
+        self.plain: dict[int, bool] = {}
+        self._below: Place | None = None
+        self._groups: dict[str, Node] | None = None
         self._writers: dict[str, Callable[[Node], E]] = {
             "CONSTANT": self.constant_node,
             "COLUMN_REF": self.column,
@@ -53,18 +64,17 @@ class Expressions:
             "POSITIONAL_REFERENCE": self.positional,
             "FUNCTION": self.function,
             "WINDOW": lambda n: windows.write(self, n),
-            "LAMBDA": self.arrow,
         }
 
     def write(self, node: Node) -> E:
         try:
-            if id(node) in self.unnested:
-                return self.unnested[id(node)]
-            if node["class"] not in ("CONSTANT", "COLUMN_REF") and self.is_constant(node):
-                return self.folded(node)
-            if node["class"] not in self._writers:
-                raise Refused(node["class"].replace("_", " ").lower(), where(node))
-            return self._writers[node["class"]](node)
+            if self.is_atom(node):
+                return self.atom(node)
+            if plain.is_plain(self, node):
+                if node["class"] != "CONSTANT" and self.is_constant(node):
+                    return self.folded(node)
+                return self._writers[node["class"]](node)
+            return rowwise.write(self, node)
         except UnknownType as error:
             raise Refused(f"a value of type {error}", where(node)) from None
         except Refused as refusal:
@@ -76,18 +86,88 @@ class Expressions:
         except Exception as error:  # an unforeseen form: told at its line like any other that is not translated
             raise Refused(unforeseen(node, error), where(node)) from error
 
+    # ---- where an expression is computed
+
+    @contextmanager
+    def at(self, place: Place | None = None, *, grouped: bool = True) -> Iterator[None]:
+        """What is written meanwhile goes into calls of a place of its own."""
+        before = self.place, self.grouped
+        self.place, self.grouped = place or self.calls.place(), grouped
+        try:
+            yield
+        finally:
+            self.place, self.grouped = before
+
+    def below(self) -> Any:
+        """Keys of groups and arguments of aggregates are computed together, before the rows are grouped."""
+        self._below = self._below or self.calls.place()
+        return self.at(self._below, grouped=False)
+
+    def is_atom(self, node: Node) -> bool:
+        """Whether an expression is an input of row-wise ones: a column, or what rows are needed for."""
+        kind = node["class"]
+        if kind == "COLUMN_REF":
+            return not self.reached(node)
+        if kind in ("SUBQUERY", "WINDOW", "POSITIONAL_REFERENCE") or id(node) in self.unnested:
+            return True
+        if kind == "OPERATOR" and node["type"] == "GROUPING_FUNCTION":
+            return True
+        if kind == "FUNCTION":
+            name = node["function_name"]
+            if name in self.scope.gate.aggregates or moment(name) and not node["arguments"]:
+                return True
+        return self.group(node) is not None
+
+    def reached(self, node: Node) -> list[str]:
+        """The names in `json.field.field` that are no fields of a struct: what DuckDB itself looks for in the value."""
+        found = self.scope.resolve(node["column_names"])
+        kind, rest = (found[1], found[2]) if found else (NULL, [])
+        for at, name in enumerate(rest):
+            if kind.name != "STRUCT":
+                return rest[at:]
+            kind = dict(zip(map(str.lower, kind.fields), kind.args, strict=True)).get(name.lower(), NULL)
+        return []
+
+    def atom(self, node: Node) -> E:
+        if id(node) in self.unnested:
+            return self.unnested[id(node)]
+        group = self.group(node)
+        if group is None:
+            return self._writers[node["class"]](node)
+        with self.below():
+            return self.write(group)
+
+    def group(self, node: Node) -> Node | None:
+        """The expression of GROUP BY that this one is."""
+        if not self.grouped or not self.scope.grouped or node["class"] in ("COLUMN_REF", "CONSTANT"):
+            return None
+        if self._groups is None:
+            self._groups = {same_form(g): g for g in self.scope.groups if g["class"] != "COLUMN_REF"}
+        return self._groups.get(same_form(node)) if self._groups else None
+
+    # ---- types
+
     def type(self, node: Node) -> Type:
         return self.scope.type(node)
 
-    def cast(self, e: E, to: Type, node: Node, try_: bool = False) -> E:
+    def cast(self, e: E, to: Type, node: Node) -> E:
+        """The value as `to`."""
         try:
-            return casts.cast(e, to, try_, None)
-        except Refused as refusal:
-            if refusal.where is None:
-                refusal.where = where(node)  # found only now: it is a walk through all parts
-            raise
+            text = casts.widened(e, to)
+            return E(text, to) if text is not None else rowwise.over(self, f"CAST({{0}} AS {to})", [e], to, node)
         except UnknownType as error:
             raise Refused(f"a value of type {error}", where(node)) from None
+
+    def as_type(self, node: Node, to: Type) -> E:
+        """An expression as a value of a type; a constant is made one while the model is checked."""
+        kind = self.type(node)
+        if kind != to and not casts.is_widening(kind, to) and self.is_constant(node) and plain.is_literal(to):
+            return self.folded(as_type(node, to))
+        return self.cast(self.write(node), to, node)
+
+    def over(self, sql: str, found: list[E], kind: Type, node: Node) -> E:
+        """DuckDB's text with {0}, {1}… for values that are written already."""
+        return rowwise.over(self, sql, found, kind, node)
 
     def condition(self, node: Node) -> str:
         """A node that must be true or false."""
@@ -124,8 +204,9 @@ class Expressions:
         names = node["column_names"]
         found = self.scope.resolve(names)
         if found is None:
-            if len(names) == 1 and names[0].lower() in VOLATILE_NAMES:
-                return registry.write(self, names[0].lower(), [], node)
+            said = moment(names[0].lower()) if len(names) == 1 else None
+            if said:
+                return said
             raise Refused(f"the name {'.'.join(names)}", where(node))
         text, kind, rest, _ = found
         for name in rest:
@@ -156,50 +237,31 @@ class Expressions:
                     return f"{e.text}.{name_quoted(field)}", kind
         raise Refused(f".{name} of a value of type {e.type}", where(node))
 
-    def both(self, left: Node, right: Node, node: Node) -> tuple[E, E]:
-        """Two sides of a comparison in their common type; a constant text takes the other side's type."""
+    def both(self, left: Node, right: Node) -> tuple[E, E]:
+        """Two plain sides of a comparison; a constant takes the other side's type."""
+        for one, other in ((left, right), (right, left)):
+            kind = self.type(other)
+            if self.is_constant(one) and self.type(one) != kind and plain.fits(self, one, kind):
+                spelt = self.folded(as_type(one, kind))
+                return (spelt, self.write(other)) if one is left else (self.write(other), spelt)
         a, b = self.write(left), self.write(right)
-        if a.type == b.type:
+        if a.type == b.type or a.type.letter in "id" and b.type.letter in "id":
             return a, b
-        for one, other, source in ((a, b, left), (b, a, right)):
-            if (
-                one.type.name == "VARCHAR"
-                and source["class"] == "CONSTANT"
-                and other.type.name not in ("VARCHAR", "JSON", "NULL", "STRUCT", "LIST", "MAP")
-            ):
-                spelt = self.folded(as_type(source, other.type)) if other.type.name != "NULL" else one
-                return (spelt, other) if one is a else (other, spelt)
-        if {a.type.name, b.type.name} == {"JSON", "VARCHAR"}:
-            return E(a.text, VARCHAR), E(b.text, VARCHAR)
-        kind = common(a.type, b.type)
-        if kind is None:
-            raise Refused(f"a comparison of {a.type} with {b.type} (cast one of them)", where(node), hint=False)
-        if kind.letter in "id" and a.type.is_numeric and b.type.is_numeric:
-            return a, b
+        kind = common(a.type, b.type) or a.type
         return self.cast(a, kind, left), self.cast(b, kind, right)
 
     def comparison(self, node: Node) -> E:
-        a, b = self.both(node["left"], node["right"], node)
-        return E(self.compared(node["type"], a, b, node), BOOLEAN)
-
-    def compared(self, operator: str, a: E, b: E, node: Node) -> str:
-        if operator not in COMPARE:
-            raise Refused(operator, where(node))
-        letter = a.type.letter
-        if letter in "?mv" or letter in "lr" and COMPARE[operator] not in ("=", "<>", "<=>"):
-            raise Refused(f"{COMPARE[operator]} between values of type {a.type}", where(node))
-        text = f"({a.text} {COMPARE[operator]} {b.text})"
-        return f"(NOT {text})" if operator == "COMPARE_DISTINCT_FROM" else text
+        a, b = self.both(node["left"], node["right"])
+        return E(compared(node["type"], a, b), BOOLEAN)
 
     def conjunction(self, node: Node) -> E:
         word = " AND " if node["type"] == "CONJUNCTION_AND" else " OR "
         return E("(" + word.join(self.condition(c) for c in node["children"]) + ")", BOOLEAN)
 
     def between(self, node: Node) -> E:
-        low, high = self.both(node["input"], node["lower"], node), self.both(node["input"], node["upper"], node)
+        low, high = self.both(node["input"], node["lower"]), self.both(node["input"], node["upper"])
         return E(
-            f"({self.compared('COMPARE_GREATERTHANOREQUALTO', *low, node)} AND "
-            f"{self.compared('COMPARE_LESSTHANOREQUALTO', *high, node)})",
+            f"({compared('COMPARE_GREATERTHANOREQUALTO', *low)} AND {compared('COMPARE_LESSTHANOREQUALTO', *high)})",
             BOOLEAN,
         )
 
@@ -207,14 +269,13 @@ class Expressions:
         kind = self.type(node)
         out = ["CASE"]
         for check in node["case_checks"]:
-            then = self.cast(self.write(check["then_expr"]), kind, check["then_expr"]).text
+            then = self.as_type(check["then_expr"], kind).text
             out.append(f"WHEN {self.condition(check['when_expr'])} THEN {then}")
-        out.append(f"ELSE {self.cast(self.write(node['else_expr']), kind, node['else_expr']).text} END")
+        out.append(f"ELSE {self.as_type(node['else_expr'], kind).text} END")
         return E(" ".join(out), kind)
 
     def cast_node(self, node: Node) -> E:
-        inner = self.write(node["child"])
-        return self.cast(inner, self.type(node), node, bool(node.get("try_cast")))
+        return self.cast(self.write(node["child"]), self.type(node), node)
 
     def operator(self, node: Node) -> E:
         kind, items = node["type"], node["children"]
@@ -224,36 +285,18 @@ class Expressions:
             return E(f"({self.write(items[0]).text} IS {'NOT ' if 'NOT' in kind else ''}NULL)", BOOLEAN)
         if kind == "OPERATOR_COALESCE":
             to = self.type(node)
-            found = [self.cast(self.write(c), to, c) for c in items]
-            return E("coalesce(" + ", ".join(e.text for e in found) + ")", to, printed=all(e.printed for e in found))
+            return E("coalesce(" + ", ".join(self.as_type(c, to).text for c in items) + ")", to)
         if kind in ("COMPARE_IN", "COMPARE_NOT_IN"):
-            return self.within(node, items, kind)
-        if kind == "OPERATOR_TRY":
-            return registry.tried(self, items[0], node)
+            return self.within(items, kind)
         if kind == "GROUPING_FUNCTION" and len(items) == 1:
-            return E(f"CAST(grouping({self.write(items[0]).text}) AS BIGINT)", self.type(node))
-        names = {
-            "ARRAY_EXTRACT": "array_extract",
-            "ARRAY_SLICE": "array_slice",
-            "STRUCT_EXTRACT": "struct_extract",
-            "ARRAY_CONSTRUCTOR": "list_value",
-            "OPERATOR_NULLIF": "nullif",
-        }
-        if kind in names:
-            return registry.write(self, names[kind], items, node)
+            with self.below():
+                return E(f"CAST(grouping({self.write(items[0]).text}) AS BIGINT)", self.type(node))
         raise Refused(kind.replace("OPERATOR_", "").replace("_", " "), where(node))
 
-    def within(self, node: Node, items: list[Node], kind: str) -> E:
-        texts_, head = [], ""
-        for item in items[1:]:
-            a, b = self.both(items[0], item, node)
-            if a.type.letter in "?mvlr":
-                raise Refused(f"IN over values of type {a.type}", where(node))
-            head = head or a.text
-            if a.text != head:
-                raise Refused("IN over values of several types", where(node), hint=False)
-            texts_.append(b.text)
-        return E(f"({head} {'NOT IN' if kind == 'COMPARE_NOT_IN' else 'IN'} ({', '.join(texts_)}))", BOOLEAN)
+    def within(self, items: list[Node], kind: str) -> E:
+        head = self.write(items[0])
+        texts = [self.both(items[0], item)[1].text for item in items[1:]]
+        return E(f"({head.text} {'NOT IN' if kind == 'COMPARE_NOT_IN' else 'IN'} ({', '.join(texts)}))", BOOLEAN)
 
     def subquery(self, node: Node) -> E:
         kind, inner = node["subquery_type"], node["subquery"]["node"]
@@ -264,54 +307,46 @@ class Expressions:
             raise Refused("a subquery of several columns as a value", where(node))
         if kind == "SCALAR":
             return E(f"({text})", columns[0][1])
-        if kind == "ANY" and node["comparison_type"] == "COMPARE_EQUAL":
-            if id(node) not in self.plain_in:
-                raise Refused(
-                    "IN (SELECT …) elsewhere than in WHERE joined by AND or OR (Spark makes its NULL false)",
-                    where(node),
-                    hint=False,
-                )
-            left = self.write(node["child"])
-            if left.type != columns[0][1] and (left.type.letter, columns[0][1].letter) != ("i", "i"):
-                raise Refused(f"{left.type} IN (SELECT {columns[0][1]})", where(node), hint=False)
-            return E(f"({left.text} IN ({text}))", BOOLEAN)
+        if kind == "ANY" and node["comparison_type"] in COMPARE:
+            return self.any_of(node, text, columns[0][1])
         raise Refused(f"a comparison with {kind} (subquery)", where(node))
 
-    def arrow(self, node: Node) -> E:
-        """`a -> b` outside a list function: JSON extraction."""
-        return registry.write(self, "->", [node["lhs"], node["expr"]], node)
+    def any_of(self, node: Node, text: str, kind: Type) -> E:
+        """`x IN (SELECT …)` and `x > ANY (SELECT …)`: Spark's own where NULL and false come to the same, else written
+        out, since Spark makes false of NULL."""
+        with self.at(grouped=self.grouped):
+            left = self.write(node["child"])
+        if left.type != kind and (left.type.letter, kind.letter) != ("i", "i") or not plain.comparable(kind, kind):
+            raise Refused(f"{left.type} IN (SELECT {kind})", where(node), hint=False)
+        if id(node) in self.plain_in and node["comparison_type"] == "COMPARE_EQUAL":
+            return E(f"({left.text} IN ({text}))", BOOLEAN)
+        name = f"__in{self.queries.number()}"
+        rows, one = f"SELECT 1 FROM ({text}) AS {name}(v)", E(f"{name}.v", kind)
+        found = f"EXISTS ({rows} WHERE {compared(node['comparison_type'], left, one)})"
+        unknown = f"({left.text} IS NULL AND EXISTS ({rows})) OR EXISTS ({rows} WHERE {one.text} IS NULL)"
+        return E(f"CASE WHEN {found} THEN true WHEN {unknown} THEN CAST(NULL AS BOOLEAN) ELSE false END", BOOLEAN)
 
     def function(self, node: Node) -> E:
-        return registry.function(self, node)
+        name = node["function_name"]
+        if name in plain.NUMBERS:
+            a, b = (self.write(item["expression"]).text for item in node["arguments"])
+            return E(f"({a} {name} {b})", self.type(node))
+        return moment(name) or aggregates.write(self, node)
 
-    # ---- lambdas, unnest and series
-
-    def lambda_(self, node: Node, over: Node, kinds: list[Type]) -> tuple[str, E]:
-        """Spark's lambda for DuckDB's: the text `(a, b) -> body` and the body."""
-        if node["class"] != "LAMBDA":
-            raise Refused("a list function without a lambda", where(node))
-        params = lambda_params(node)
-        if len(params) > len(kinds):
-            raise Refused("a lambda with so many parameters", where(node))
-        spark = [f"l{len(self.scope.lambdas)}_{p}" for p in range(len(params))]
-        self.scope.lambdas.append(Lambda(over, params, kinds[: len(params)], spark))
-        try:
-            body = self.write(node["expr"])
-        finally:
-            self.scope.lambdas.pop()
-        return (spark[0] if len(spark) == 1 else "(" + ", ".join(spark) + ")") + " -> ", body
+    def is_mixed(self, node: Node) -> bool:
+        """Whether columns both of this query and of one around it stand in an expression."""
+        names = [n["column_names"] for n in walk(node) if n.get("class") == "COLUMN_REF"]
+        return len({found[3] is self.scope for n in names if (found := self.scope.resolve(n))}) > 1
 
     def is_outer(self, node: Node) -> bool:
         """Whether a column of a query around this one stands in it."""
         names = [n["column_names"] for n in walk(node) if n.get("class") == "COLUMN_REF"]
         return any((found := self.scope.resolve(n)) is not None and found[3] is not self.scope for n in names)
 
-    def projection(self, node: Node) -> E:
-        return self.write(node)
 
-    def series(self, name: str, arguments: list[Node], node: Node) -> tuple[str, Type]:
-        """range() and generate_series() as an array."""
-        return lists.series(self, name, arguments, node)
+def compared(operator: str, a: E, b: E) -> str:
+    text = f"({a.text} {COMPARE[operator]} {b.text})"
+    return f"(NOT {text})" if operator == "COMPARE_DISTINCT_FROM" else text
 
 
 def unforeseen(node: Node, error: Exception) -> str:
@@ -320,4 +355,4 @@ def unforeseen(node: Node, error: Exception) -> str:
     return f"this form of {name} (the translation fails: {type(error).__name__}: {error}; please report it)"
 
 
-__all__ = ["E", "Expressions", "JSON", "lambda_params", "parse", "string", "walk"]
+__all__ = ["E", "Expressions"]

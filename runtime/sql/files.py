@@ -16,7 +16,7 @@ from runtime.model import Column
 
 from . import types, uneven
 from .delta import schema
-from .functions.registry import UNFOLDABLE
+from .functions import UNFOLDABLE
 from .gate import Gate, gate, template
 from .model import FileRead, SqlProblems
 from .opened import Opened
@@ -246,7 +246,7 @@ def varying(g: Gate, part: Node) -> str | None:
         return None if name.lower() in DATES else f"the column {name}"
     if kind == "FUNCTION":
         name = part["function_name"]
-        return None if name in g.foldable - UNFOLDABLE or name in DATES else f"{name}()"
+        return None if name in g.scalars - UNFOLDABLE or name in DATES else f"{name}()"
     return "a " + str(kind).replace("_", " ").lower() if kind in _VARYING else None
 
 

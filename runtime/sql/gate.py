@@ -63,28 +63,33 @@ class Gate:
         with_thread = ThreadPoolExecutor(1)  # a question of 20 ms that the first translation needs
         self._functions = with_thread.submit(
             lambda: self.other.execute(
-                "SELECT function_name, function_type, stability FROM duckdb_functions()"
+                "SELECT function_name, function_type FROM duckdb_functions() WHERE schema_name = 'main'"
             ).fetchall()
         )
         with_thread.shutdown(wait=False)
 
     @cached_property
     def aggregates(self) -> set[str]:
-        return {n for n, t, _ in self._functions.result() if t == "aggregate"} | {
+        return {n for n, t in self._functions.result() if t == "aggregate"} | {
             "json_group_array",
             "json_group_object",
             "json_group_structure",
+            "variant_group_array",
+            "geomean",
+            "geometric_mean",
+            "wavg",
+            "weighted_avg",
             "count_star",
         }
 
     @cached_property
-    def keywords(self) -> set[str]:
-        return {word for (word,) in self.run("SELECT keyword_name FROM duckdb_keywords()")}
+    def scalars(self) -> set[str]:
+        """The functions, operators and macros of one row."""
+        return {n.lower() for n, t in self._functions.result() if t in ("scalar", "macro")} - self.aggregates
 
     @cached_property
-    def foldable(self) -> set[str]:
-        rows = self._functions.result()
-        return {n for n, t, s in rows if t == "scalar"} - {n for n, t, s in rows if t == "scalar" and s != "CONSISTENT"}
+    def keywords(self) -> set[str]:
+        return {word for (word,) in self.run("SELECT keyword_name FROM duckdb_keywords()")}
 
     def run(self, sql: str, *args: object) -> list[tuple[Any, ...]]:
         try:

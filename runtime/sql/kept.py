@@ -25,7 +25,7 @@ import orjson
 from runtime.config import from_env
 from runtime.model import Column
 
-from .model import FileRead, SqlProblems, TableRef, Translated
+from .model import Call, FileRead, SqlProblems, TableRef, Translated
 from .places import Place, state
 
 FILE = "translations.sqlite3"
@@ -164,6 +164,7 @@ class Memory:
             tuple(found["tables"]),
             found["volatile"],
             found["ordered"],
+            tuple(_call(*said) for said in found["calls"]),
         )
 
     def keep_translation(
@@ -191,6 +192,7 @@ class Memory:
                     "tables": made.tables,
                     "volatile": made.volatile,
                     "ordered": made.ordered,
+                    "calls": [[c.name, c.inputs, c.expressions, c.returns, c.places] for c in made.calls],
                 },
             )
 
@@ -234,6 +236,10 @@ def _told(columns: tuple[Column, ...]) -> list[list[str]]:
 
 def _columns(told: list[list[str]]) -> tuple[Column, ...]:
     return tuple(Column(*column) for column in told)
+
+
+def _call(name: str, inputs: list[Any], expressions: list[Any], returns: str, places: list[Any]) -> Call:
+    return Call(name, tuple(map(tuple, inputs)), tuple(map(tuple, expressions)), returns, tuple(map(tuple, places)))
 
 
 def _states(files: tuple[FileRead, ...], place: Place) -> list[list[list[Any]]]:

@@ -36,6 +36,17 @@ class FileRead:
 
 
 @dataclass(frozen=True)
+class Call:
+    """Expressions that DuckDB computes within Spark's tasks: a function of this name, over a batch of rows."""
+
+    name: str
+    inputs: tuple[tuple[str, str], ...]  # the names that the expressions use, with DuckDB's types
+    expressions: tuple[tuple[str, str, str], ...]  # DuckDB's text, its type, and the type in which it travels
+    returns: str  # Spark's type of the answer, a struct of f0, f1, …
+    places: tuple[tuple[int, str], ...] = field(default=(), compare=False)  # line of the SQL, and what stands there
+
+
+@dataclass(frozen=True)
 class Translated:
     spark_sql: str
     columns: tuple[Column, ...] | None
@@ -43,6 +54,7 @@ class Translated:
     tables: tuple[str, ...]
     volatile: bool
     ordered: bool
+    calls: tuple[Call, ...] = ()
 
 
 class SqlProblems(OndatraError):

@@ -7,6 +7,8 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from . import conditions
+from .calls import Calls
 from .clauses import Select, assembled, direction, ordering, sortable
 from .expr import E, Expressions
 from .gate import Gate
@@ -24,8 +26,9 @@ SETS = {"UNION": "UNION", "UNION_BY_NAME": "UNION", "EXCEPT": "EXCEPT", "INTERSE
 
 
 class Queries:
-    def __init__(self, gate: Gate, tables: Lookup) -> None:
+    def __init__(self, gate: Gate, tables: Lookup, calls: Calls) -> None:
         self.gate = gate
+        self.calls = calls
         self.tables = tables
         self.sources = Sources(self)
         self.known: dict[int, Columns] = {}  # nodes that DuckDB has described already
@@ -123,16 +126,18 @@ class Queries:
         out = Select([n for n, _ in described], [], [t for _, t in described], source)
         out.source = unnested(writer, projections, out.source, lateral=id(node) in self.lateral)
         for item, (_, kind) in zip(projections, described, strict=True):
-            out.texts.append(writer.cast(writer.projection(item), kind, item).text)
+            out.texts.append(writer.as_type(item, kind).text)
         if clauses["where_clause"]:
             writer.allow_in(clauses["where_clause"])
-            out.where = writer.condition(clauses["where_clause"])
+            out.where = conditions.written(writer, clauses["where_clause"])
         if scope.grouped and groups:
             out.group = self.grouping(groups, node, writer)
         if clauses["having"]:
-            out.having = writer.condition(clauses["having"])
+            with writer.at():
+                out.having = writer.condition(clauses["having"])
         if clauses["qualify"]:
-            out.qualify = writer.condition(clauses["qualify"])
+            with writer.at():
+                out.qualify = writer.condition(clauses["qualify"])
         self.modifiers(node, out, projections, aliases, scope, writer)
         return assembled(out), list(zip(out.names, out.types, strict=True))
 
@@ -156,7 +161,8 @@ class Queries:
         return out
 
     def grouping(self, groups: list[Node], node: Node, writer: Expressions) -> str:
-        texts = [writer.write(g).text for g in groups]
+        with writer.below():
+            texts = [writer.write(g).text for g in groups]
         sets = node["group_sets"] if node["group_expressions"] else []
         if len(sets) <= 1:
             return ", ".join(texts)

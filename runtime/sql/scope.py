@@ -345,7 +345,12 @@ def _transform(over: Node, params: list[str], body: Node) -> Node:
 
 def same(a: Node, b: Node) -> bool:
     """Whether two expressions are the same text, wherever they stand."""
-    return json.dumps(_plain(a), sort_keys=True).lower() == json.dumps(_plain(b), sort_keys=True).lower()
+    return same_form(a) == same_form(b)
+
+
+def same_form(node: Node) -> str:
+    """A text that is equal for the same expressions."""
+    return json.dumps(_plain(node), sort_keys=True).lower()
 
 
 def _plain(node: Any) -> Any:
@@ -373,6 +378,7 @@ __all__ = [
     "column",
     "parts",
     "same",
+    "same_form",
     "types",
     "where",
 ]

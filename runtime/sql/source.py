@@ -7,15 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from . import types
-from .expr import Expressions, string
+from . import conditions
+from .expr import Expressions
 from .gate import template
 from .model import Refused
 from .pivot import pivot
 from .said import GateError
-from .scope import Columns, Scope, Source, column, where
+from .scope import Columns, Scope, Source, call, where
 from .tree import Node, walk
-from .types import INTEGER, Type, name_quoted, spark_type
+from .types import name_quoted
 
 if TYPE_CHECKING:
     from .query import Queries
@@ -148,7 +148,7 @@ class Sources:
             dict(scope.merged),
             _inner(node),
         )
-        condition = self.queries.expressions(both).condition(node["condition"])
+        condition = conditions.joined(self.queries.expressions(both), node["condition"], left.sources, kind)
         return Item(f"{left.text} {JOINS[kind]} {right.text} ON {condition}", sources)
 
     def using(self, using: list[str], node: Node, left: Item, right: Item, scope: Scope) -> Item:
@@ -226,15 +226,15 @@ class Sources:
         writer = self.queries.expressions(Scope(scope.gate, scope.parent, scope.ctes, scope.tables))
         rows = []
         for row in node["values"]:
-            cells = [
-                writer.cast(writer.write(cell), kind, cell).text for cell, (_, kind) in zip(row, kinds, strict=True)
-            ]
-            rows.append("(" + ", ".join(cells) + ")")
+            rows.append([writer.as_type(cell, kind).text for cell, (_, kind) in zip(row, kinds, strict=True)])
         names = node.get("expected_names") or [n for n, _ in kinds]
         columns = [(n, t) for n, (_, t) in zip(names, kinds, strict=True)]
-        inner = (
-            f"(SELECT * FROM VALUES {', '.join(rows)} AS __v(" + ", ".join(name_quoted(n) for n, _ in columns) + "))"
-        )
+        labels = ", ".join(name_quoted(n) for n, _ in columns)
+        if any(self.queries.calls.holds(cell) for row in rows for cell in row):  # no VALUES of Spark's computes these
+            text = "(" + " UNION ALL ".join(f"SELECT {', '.join(row)}" for row in rows) + ")"
+        else:
+            text = "VALUES " + ", ".join(f"({', '.join(row)})" for row in rows)
+        inner = f"(SELECT * FROM {text} AS __v({labels}))"
         return self.named(
             inner, columns, node, f"__s{self.queries.number()}" if node.get("alias") in (None, "", "valueslist") else ""
         )
@@ -257,7 +257,8 @@ class Sources:
                 raise Refused(f"unnest({listed.type}) in FROM", where(node))
             kind, series = listed.type.element, listed.text
         else:
-            series, kind = writer.series(name, arguments, node)
+            listed = writer.write(call(name, *arguments))
+            series, kind = listed.text, listed.type.element
         correlated = (
             "LATERAL "
             if scope.from_ast is not None and any(n.get("class") == "COLUMN_REF" for a in arguments for n in walk(a))
@@ -310,4 +311,4 @@ def deduplicated(columns: Columns) -> Columns:
     return out
 
 
-__all__ = ["INTEGER", "Item", "Sources", "Type", "column", "deduplicated", "spark_type", "string", "types"]
+__all__ = ["Item", "Sources", "deduplicated"]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 
+from .gate import gate
 from .model import Refused
 from .said import GateError
-from .scope import Scope, column, where
+from .scope import Scope, call, column, where
 from .tree import Node, walk
 from .types import Type
 
@@ -17,7 +18,7 @@ def expand(items: list[Node], scope: Scope) -> list[Node]:
     for item in items:
         stars = [n for n in walk(item) if n.get("class") == "STAR"]
         if not stars:
-            out.append(item)
+            out += fields(item, scope)
         elif item["class"] == "STAR":
             out += plain(item, scope)
         elif (
@@ -31,6 +32,22 @@ def expand(items: list[Node], scope: Scope) -> list[Node]:
         else:
             out += applied(item, stars, scope)
     return out
+
+
+def fields(item: Node, scope: Scope) -> list[Node]:
+    """The columns that unnest() makes of a STRUCT; else the item itself."""
+    if item["class"] != "FUNCTION" or item["function_name"] not in ("unnest", "unlist") or len(item["arguments"]) != 1:
+        return [item]
+    inner = item["arguments"][0]["expression"]
+    kind = scope.type(inner)
+    if kind.name != "STRUCT" or not all(kind.fields):
+        return [item]
+    return [{**call("struct_extract", inner, text_node(name)), "alias": name} for name in kind.fields]
+
+
+def text_node(text: str) -> Node:
+    found: Node = gate().parse("SELECT " + "'" + text.replace("'", "''") + "'")["node"]["select_list"][0]
+    return found
 
 
 def plain(star: Node, scope: Scope) -> list[Node]:

@@ -3,19 +3,11 @@ runtime.sql.supported."""
 
 from __future__ import annotations
 
-from . import files, windows
-from .functions import registry
+from . import aggregates, files, functions, windows
+from .gate import gate
 from .spark_text import FORBIDDEN
 from .types import parse, spark_type
 
-HEADS = {
-    "numbers": "Numbers and choices",
-    "strings": "Text",
-    "dates": "Dates and times",
-    "lists": "Lists, structs, maps",
-    "jsons": "JSON",
-    "aggregates": "Aggregates",
-}
 TYPES = (
     "BOOLEAN",
     "TINYINT",
@@ -54,32 +46,36 @@ CONSTRUCTS = (
     "WITH, WITH RECURSIVE … UNION ALL, MATERIALIZED",
     "UNION, UNION ALL, UNION [ALL] BY NAME, EXCEPT [ALL], INTERSECT [ALL]",
     "PIVOT … IN (values), UNPIVOT",
-    "CASE, BETWEEN, IN, LIKE, ILIKE, GLOB, SIMILAR TO, ~, IS [NOT] DISTINCT FROM, COALESCE, CAST, ::, TRY_CAST, TRY "
-    "over casts, // and %",
+    "Every expression of a row that DuckDB has: CASE, BETWEEN, IN, tuples, LIKE, ILIKE, GLOB, SIMILAR TO, ~, COLLATE, "
+    "TRY, casts, `x.f()`, comparisons of lists, structs and maps, unsigned and huge numbers, intervals on the way",
     "unnest() in the select list (several go in step) and in FROM; range() and generate_series()",
     "List comprehensions, lambdas, `list[1]`, `list[1:2]`, `struct.field`, `map['key']`, `json->'key'`, "
     "`json->>'$.path'`",
     "Any expression of constants only: DuckDB computes it at check time",
 )
+SPARKS = (
+    "columns and fields of structs; constants, which DuckDB computes while the model is checked",
+    "=, <>, <, <=, >, >=, BETWEEN, IN (values) and IS [NOT] DISTINCT FROM between booleans, texts, dates, timestamps, "
+    "times, whole numbers, decimals and doubles of one kind",
+    "AND, OR, NOT, IS [NOT] NULL; CASE and COALESCE over what is Spark's",
+    "+, - and * of two whole numbers (64 bits at most) of one type, or of two doubles; casts to a wider number",
+    "joins, grouping, order, limits, set operations, subqueries, unnest()",
+)
 REFUSED = (
     "POSITIONAL JOIN, USING SAMPLE and TABLESAMPLE, LIMIT n%: without a row order they have no stable answer",
-    "`> ALL (subquery)` and `= ANY` with another comparison than `=`: use max() or min()",
-    "PIVOT without named values, PIVOT over several columns",
     "`infinity` as a constant date or timestamp: write a day that is far enough",
-    "INTERVAL as a result, timestamp - timestamp, age(): use date_diff()",
-    "row_number(), rank(), lag() and lead() without ORDER BY; first() and last() without ORDER BY",
-    "approx_count_distinct() and other approximations: use count(DISTINCT …)",
-    "comparing text with a number, a date or a boolean that is not a constant: cast one side",
-    "regular expressions with look-around, POSIX classes or named groups; patterns, formats, JSON paths and "
-    "separators that are not constants",
-    "FLOAT in expressions, ENUM, BIT, UNION, TIMESTAMP_NS, TIME WITH TIME ZONE, unnamed structs as a result",
-    "list_distinct() and mode(), whose order or choice DuckDB leaves open",
-    "hash(), typeof(), and every function that is not named above",
-)
-STOPS = (
-    "upper() of letters whose capital is several letters (ß), lower() of İ and Σ, reverse() of composed letters",
-    "text cast to a number in hexadecimal or with underscores, text cast to a date or time in another form than "
-    "`2026-01-31` and `10:20:30`",
+    "PIVOT without named values, PIVOT over several columns: the columns would depend on the rows",
+    "INTERVAL, BIT, UNION, VARIANT, GEOMETRY, UHUGEINT, TIMESTAMP_NS, TIME WITH TIME ZONE as a column, also of a "
+    "subquery: no type of Spark's holds them (cast them, or use them within one expression)",
+    "ENUM and unnamed structs that go from one query into another: Spark's type does not tell what they were",
+    "row_number(), rank(), lag() and lead() without ORDER BY; first() and last() without ORDER BY: they have no stable "
+    "answer",
+    "EXCLUDE and GROUPS in window frames, frames of intervals that are not constant: Spark has none",
+    "a condition of an outer, semi or anti join over columns of both sides, unless it compares a value of one side "
+    "with one of the other: Spark computes such a condition itself",
+    "IN (SELECT …) over lists, structs and maps",
+    "functions that tell of the session, the machine or DuckDB itself, and approximations, which may change with "
+    f"DuckDB's version: {', '.join(f'`{n}`' for n in sorted(functions.REFUSED | aggregates.REFUSED))}",
 )
 
 
@@ -96,9 +92,9 @@ def _head() -> list[str]:
         "",
         "A model is DuckDB SQL unless it says `-- @dialect: spark`. DuckDB parses it, finds its columns and their "
         "types over empty tables, and computes "
-        "its constants. What is named here is then written for Spark so that the answer is DuckDB's; everything else "
-        "is refused at check time "
-        "with the construct and the line, never answered differently.",
+        "its constants. Spark then scans, joins, groups and orders rows; DuckDB itself computes what is computed "
+        "within a row, in Spark's tasks, a batch of rows at a time (see below). What neither can do is refused at "
+        "check time with the construct and the line, never answered differently.",
         "",
         "## Statements",
         "",
@@ -107,33 +103,47 @@ def _head() -> list[str]:
     ]
 
 
+def named(names: set[str]) -> str:
+    return ", ".join(f"`{n}`" for n in sorted(names))
+
+
+def scalars() -> set[str]:
+    """The functions and operators that DuckDB computes for a row."""
+    inner = ("__", "icu_", "collate_", "json_copy_", "=", "!", "<", ">", "IS ")
+    found = {n for n in gate().scalars - functions.REFUSED - functions.VOLATILE if not n.startswith(inner)}
+    return found | {n for n in gate().scalars if n.startswith("!~~")}
+
+
 def _functions() -> list[str]:
-    out = ["## Functions and operators", ""]
-    for family, head in HEADS.items():
-        names = ", ".join(f"`{n}`" for n in registry.family(family) if n not in ("list_count_all",))
-        out += [f"{head}: {names}", ""]
-    windowed = ", ".join(f"`{n}`" for n in sorted(windows.RANKS | windows.VALUES))
-    volatile = ", ".join(f"`{n}`" for n in sorted(registry.VOLATILE))
+    own = set(aggregates.WRITERS)
+    others = gate().aggregates - own - aggregates.REFUSED
     return [
-        *out,
-        f"Windows: {windowed} and the aggregates, over ROWS and RANGE frames without EXCLUDE",
+        "## Who computes what",
         "",
-        f"Functions whose answer changes from run to run make the model run every time: {volatile}",
+        "Spark, where its answer is DuckDB's for every value of the types:",
+        "",
+        *(f"- {said}" for said in SPARKS),
+        f"- the aggregates {named(own)}, over numbers, texts, dates, timestamps and booleans, without an ORDER BY of "
+        "their own",
+        f"- the window functions {named(windows.RANKS | windows.VALUES)}, over ROWS and RANGE frames",
+        f"- what changes from run to run, and makes the model run every time: {named(functions.VOLATILE)}",
+        "",
+        "DuckDB, everything else within a row, the whole expression at once: casts, operators and",
+        "",
+        named(scalars()),
+        "",
+        f"DuckDB, over the rows that Spark collected for a group or a window: aggregates with an ORDER BY or DISTINCT "
+        f"that is not Spark's, and {named(others)}. A group has to fit into memory (512 MB).",
+        "",
+        "A condition of WHERE or ON is parted at AND: what is Spark's prunes columns, is pushed into files and makes "
+        "equi-joins; an equality between a DuckDB expression of one side and one of the other is an equi-join over "
+        "what DuckDB computed.",
         "",
     ]
 
 
 def _refused() -> list[str]:
-    return [
-        "## Refused",
-        "",
-        *(f"- {r}" for r in REFUSED),
-        "",
-        "Stopped while running, because DuckDB's answer cannot be given:",
-        "",
-        *(f"- {s}" for s in STOPS),
-        "",
-    ]
+    return ["## Refused", "", *(f"- {r}" for r in REFUSED), ""]
 
 
 def _types() -> list[str]:

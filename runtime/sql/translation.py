@@ -10,15 +10,16 @@ from typing import Any
 from runtime.model import Column
 
 from . import bounds, files, keys
+from .calls import Calls
 from .expr import VOLATILE_NAMES
-from .functions import registry
-from .gate import gate, lock
+from .functions import VOLATILE
+from .gate import Gate, gate, lock
 from .model import FileRead, Refused, SqlProblems, TableRef, Translated
 from .places import Place
 from .query import Queries
 from .said import GateError
 from .scope import LEAVES, Columns
-from .tree import Node, first_offset, line_of
+from .tree import Node, first_offset, line_of, methods_called
 from .types import UnknownType, name_quoted, parse, spark_type
 
 _HINT = "; rewrite it, or write the model in Spark SQL with `-- @dialect: spark`"
@@ -89,12 +90,17 @@ def _translate(sql: str, mine: Mapping[str, tuple[Column, ...]], reads: Mapping[
         view = reads[name].view if name in reads else name.replace(".", "__")
         return view, [(c.name, parse(c.duckdb_type)) for c in known[name]]
 
-    queries = Queries(g, lookup)
+    calls = Calls(sql)
+    queries = Queries(g, lookup, calls)
+    if any(n.get("class") == "FUNCTION" and n.get("schema") for n in g.nodes(sql)):
+        node, ctes = methods_called(node), {}
     queries.known |= {**ctes, id(node): described}
     try:
         text, columns = queries.write(node, None)
         if columns != described:
             raise Refused("this statement, whose columns come out differently")
+        text = calls.written(text)
+        tried(g, calls)
         outer = ", ".join(f"CAST({name_quoted(n)} AS {spark_type(t)}) AS {name_quoted(n)}" for n, t in described)
     except Refused as refusal:
         line = line_of(sql, refusal.where if refusal.where is not None else first_offset(node))
@@ -111,7 +117,13 @@ def _translate(sql: str, mine: Mapping[str, tuple[Column, ...]], reads: Mapping[
     out = tuple(Column(n, str(t), spark_type(t)) for n, t in described)
     ordered = any(m["type"] == "ORDER_MODIFIER" for m in node["modifiers"])
     return Translated(
-        f"SELECT {outer} FROM ({text}) AS __m", out, tuple(reads.values()), tuple(mine), volatile(g.nodes(sql)), ordered
+        f"SELECT {outer} FROM ({text}) AS __m",
+        out,
+        tuple(reads.values()),
+        tuple(mine),
+        volatile(g.nodes(sql)),
+        ordered,
+        tuple(calls.made.values()),
     )
 
 
@@ -122,9 +134,25 @@ def _variable(names: list[str]) -> str:
     return "a name that this SELECT reads has ${ in it, which is not supported: rename it where it comes from"
 
 
+def tried(g: Gate, calls: Calls) -> None:
+    """Each expression of DuckDB's is made ready over no rows: what is wrong with a pattern or a format is told now."""
+    for call in calls.made.values():
+        given = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in call.inputs)
+        rows = f" FROM (SELECT {given} WHERE false)"
+        try:
+            g.run("SELECT " + ", ".join(f"CAST({sql} AS {to})" for sql, _, to in call.expressions) + rows)
+        except GateError as error:
+            for (sql, _, _), (line, _) in zip(call.expressions, call.places, strict=True):
+                try:
+                    g.run(f"SELECT {sql}{rows}")
+                except GateError as own:
+                    raise SqlProblems([(line, own.message)]) from None
+            raise SqlProblems([(call.places[0][0], error.message)]) from None
+
+
 def volatile(nodes: list[Node]) -> bool:
     return any(
-        n.get("function_name") in registry.VOLATILE
+        n.get("function_name") in VOLATILE
         or n.get("class") == "COLUMN_REF"
         and n["column_names"][0].lower() in VOLATILE_NAMES
         for n in nodes

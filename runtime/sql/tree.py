@@ -35,3 +35,21 @@ def walk(node: Any) -> Any:
             left.extend([child for child in reversed(item.values()) if type(child) is dict or type(child) is list])
         elif type(item) is list:
             left.extend(reversed(item))
+
+
+def methods_called(node: Any) -> Any:
+    """`x.f(…)` as `f(x, …)`: DuckDB parses what stands before the point as a schema."""
+    if type(node) is list:
+        return [methods_called(item) for item in node]
+    if type(node) is not dict:
+        return node
+    node = {key: methods_called(value) for key, value in node.items()}
+    if node.get("class") == "FUNCTION" and node.get("schema"):
+        of = {**_COLUMN, "query_location": node["query_location"], "column_names": node["qualified_name"]["path"][:-1]}
+        node["schema"], node["catalog"] = "", ""
+        node["qualified_name"] = {"path": [node["function_name"]]}
+        node["arguments"] = [{"name": "", "expression": of}, *node["arguments"]]
+    return node
+
+
+_COLUMN: Node = {"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": "", "query_location_length": 0}

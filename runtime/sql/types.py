@@ -300,3 +300,36 @@ def spark_type(t: Type) -> str:
     if t.name not in _SPARK:
         raise UnknownType(str(t))
     return _SPARK[t.name]
+
+
+def declared(t: Type) -> str:
+    """The type under which a value of Spark's comes back to DuckDB; raises UnknownType where it cannot."""
+    if t.name == "STRUCT" and not all(t.fields) or t.name == "ENUM":
+        raise UnknownType(str(t))
+    for inner in t.args:
+        declared(inner)
+    spark_type(t)
+    return "VARCHAR" if t.name == "NULL" else str(t)
+
+
+_CARRIED = {
+    "UTINYINT": "SMALLINT",
+    "USMALLINT": "INTEGER",
+    "UINTEGER": "BIGINT",
+    "UBIGINT": "DECIMAL(20,0)",
+    "HUGEINT": "DECIMAL(38,0)",
+    **dict.fromkeys(("UUID", "JSON", "ENUM", "NULL"), "VARCHAR"),
+    **dict.fromkeys(("TIMESTAMP_S", "TIMESTAMP_MS"), "TIMESTAMP"),
+}
+
+
+def carried(t: Type) -> str:
+    """The DuckDB type in which a value travels to Spark: the one that Spark's type is, spelt as DuckDB does."""
+    if t.name == "LIST":
+        return f"{carried(t.element)}[]"
+    if t.name == "MAP":
+        return f"MAP({carried(t.args[0])}, {carried(t.args[1])})"
+    if t.name == "STRUCT":
+        names = (_name(n or f"col{i}") for i, n in enumerate(t.fields, 1))
+        return "STRUCT(" + ", ".join(f"{n} {carried(a)}" for n, a in zip(names, t.args, strict=True)) + ")"
+    return _CARRIED.get(t.name, str(t))

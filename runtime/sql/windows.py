@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import texts
+from . import aggregates, constants
 from .casts import E
 from .clauses import direction, sortable
-from .functions import registry
 from .model import Refused
 from .scope import where
 from .tree import Node
@@ -20,24 +19,30 @@ VALUES = {"lag", "lead", "first_value", "last_value", "nth_value", "first", "las
 
 
 def write(w: Expressions, node: Node) -> E:
+    """A window function, its arguments and its keys computed before the rows are put in order."""
+    with w.at(grouped=w.grouped):
+        return written(w, node)
+
+
+def written(w: Expressions, node: Node) -> E:
     name = node["function_name"]
     if node.get("exclude_clause", "NO_OTHER") != "NO_OTHER":
         raise Refused("EXCLUDE in a window", where(node))
+    over = f"OVER ({specification(w, node, name)})"
+    arguments = [a["expression"] for a in node["arguments"]]
+    kind = w.type(node)
+    if name not in RANKS | VALUES:
+        return aggregates.write(w, node, over=" " + over)
     if node.get("distinct") or node.get("arg_orders"):
         raise Refused("DISTINCT or ORDER BY in the arguments of a window function", where(node))
     if node.get("filter_expr") or node.get("filter"):
         raise Refused("FILTER with OVER", where(node), hint=False)
-    over = f"OVER ({specification(w, node, name)})"
-    arguments = [a["expression"] for a in node["arguments"]]
-    kind = w.type(node)
     if name in RANKS:
         if not node["orders"]:
             raise Refused(f"{name}() without ORDER BY", where(node), hint=False)
         text = f"{name}({', '.join(w.write(a).text for a in arguments)}) {over}"
         return E(text if kind.name == "DOUBLE" else f"CAST({text} AS BIGINT)", kind)
-    if name in VALUES:
-        return E(value(w, node, name, arguments, over), kind)
-    return registry.aggregate(w, name, arguments, node, over=" " + over)
+    return E(value(w, node, name, arguments, over), kind)
 
 
 def value(w: Expressions, node: Node, name: str, arguments: list[Node], over: str) -> str:
@@ -93,12 +98,11 @@ def bound(w: Expressions, side: str, expression: Node | None) -> str:
     way = "PRECEDING" if "PRECEDING" in side else "FOLLOWING"
     if expression is None:
         raise Refused("this window frame")
-    offset = w.write(expression)
-    if offset.type.name == "INTERVAL":
-        if len(offset.interval) != 1:
-            raise Refused("a window frame of a mixed interval", where(expression))
-        unit, count = offset.interval[0]
+    if w.type(expression).name == "INTERVAL":
+        if not w.is_constant(expression) or len(parts := constants.interval(w, expression)) != 1:
+            raise Refused("a window frame of a mixed interval, or of one that is not constant", where(expression))
+        unit, count = parts[0]
         if unit == "MICROSECOND":
             return f"INTERVAL '{int(count) / 1e6:.6f}' SECOND {way}"
         return f"INTERVAL '{count}' {unit} {way}"
-    return f"{texts.string(offset.text)[1:-1]} {way}"
+    return f"{w.constant(expression, 'the bound of a window frame')} {way}"

@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 
 from runtime.model import Column
-from runtime.sources import files
+from runtime.sources import files, plans
 from runtime.sql import translate
 from runtime.sql.types import parse, spark_type
 
@@ -56,7 +56,7 @@ def on_spark(
     done = translate(sql, dialect=dialect, tables=known, project_dir=project)
     for read in done.files:
         files.open_file(spark, read).createOrReplaceTempView(read.view)
-    frame = spark.sql(done.spark_sql)
+    frame = plans.open_query(spark, done)
     return frame.columns, [c.duckdb_type for c in done.columns or ()], [list(row) for row in frame.collect()]
 
 

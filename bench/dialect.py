@@ -1,0 +1,167 @@
+"""What DuckDB's own answers cost: everyday expressions of a model against Spark's own nearest functions, warm.
+
+Usage: python bench/dialect.py [--rows N] [--all]. `--all` tries, instead of measuring, every expression that
+tests/dialect/generated.py makes of DuckDB's list of functions and says which differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import duckdb
+
+ROOT = Path(__file__).resolve().parent.parent
+ROWS, FEW, ROUNDS = 5_000_000, 5_000, 3
+TABLE = """
+SELECT i AS id, '{"lang": "' || chr(97 + (i % 7)::INTEGER) || '", "n": ' || i || ', "tags": ["x", "y"]}' AS prefs,
+    TIMESTAMP '2020-01-01' + to_seconds(i * 37) AS at, 'Name ' || i AS name, (i * 1.2345)::DOUBLE AS d,
+    (i % 1000)::INTEGER AS k, [i % 5, i % 3, i % 7]::INTEGER[] AS nums, (i % 100000)::VARCHAR AS s
+FROM range({rows}) t(i)"""
+COLUMNS = {
+    "id": "BIGINT",
+    "prefs": "VARCHAR",
+    "at": "TIMESTAMP",
+    "name": "VARCHAR",
+    "d": "DOUBLE",
+    "k": "INTEGER",
+    "nums": "INTEGER[]",
+    "s": "VARCHAR",
+}
+#: A name, DuckDB's SQL, and Spark's nearest.
+FOUR = (
+    "prefs->>'lang' AS a, strftime(at, '%Y-%m') AS b, upper(name) AS c, round(d, 2) AS e",
+    "get_json_object(prefs, '$.lang') AS a, date_format(at, 'yyyy-MM') AS b, upper(name) AS c, round(d, 2) AS e",
+)
+CASES = (
+    ("four", f"SELECT id, {FOUR[0]} FROM t", f"SELECT id, {FOUR[1]} FROM t"),
+    ("json", "SELECT prefs->>'lang' AS a FROM t", "SELECT get_json_object(prefs, '$.lang') AS a FROM t"),
+    ("strftime", "SELECT strftime(at, '%Y-%m') AS a FROM t", "SELECT date_format(at, 'yyyy-MM') AS a FROM t"),
+    ("upper", "SELECT upper(name) AS a FROM t", "SELECT upper(name) AS a FROM t"),
+    ("round", "SELECT round(d, 2) AS a FROM t", "SELECT round(d, 2) AS a FROM t"),
+    ("path", "SELECT prefs->>'$.tags[1]' AS a FROM t", "SELECT get_json_object(prefs, '$.tags[1]') AS a FROM t"),
+    ("to json", "SELECT to_json({'i': id, 'n': name}) AS a FROM t",
+     "SELECT to_json(struct(id AS i, name AS n)) AS a FROM t"),
+    ("list sort", "SELECT list_sort(nums) AS a FROM t", "SELECT sort_array(nums) AS a FROM t"),
+    ("lambda", "SELECT list_transform(nums, lambda x: x * 2) AS a FROM t",
+     "SELECT transform(nums, x -> x * 2) AS a FROM t"),
+    ("regexp", r"SELECT regexp_replace(name, '\d+', '#') AS a FROM t",
+     r"SELECT regexp_replace(name, '\\d+', '#') AS a FROM t"),
+    ("extract", r"SELECT regexp_extract(name, '\d+') AS a FROM t",
+     r"SELECT regexp_extract(name, '\\d+', 0) AS a FROM t"),
+    ("date trunc", "SELECT date_trunc('month', at) AS a FROM t", "SELECT date_trunc('month', at) AS a FROM t"),
+    ("date diff", "SELECT date_diff('day', at, TIMESTAMP '2026-01-01') AS a FROM t",
+     "SELECT datediff(DAY, at, TIMESTAMP_NTZ '2026-01-01') AS a FROM t"),
+    ("cast", "SELECT s::INTEGER AS a FROM t", "SELECT CAST(s AS INT) AS a FROM t"),
+    ("filter", "SELECT id FROM t WHERE name ILIKE '%9999%'", "SELECT id FROM t WHERE name ILIKE '%9999%'"),
+    ("join", "SELECT t.id FROM t JOIN small ON lower(t.name) = lower(small.name)",
+     "SELECT t.id FROM t JOIN small ON lower(t.name) = lower(small.name)"),
+    ("group", "SELECT strftime(at, '%Y-%m') AS m, sum(d) AS s FROM t GROUP BY 1",
+     "SELECT date_format(at, 'yyyy-MM') AS m, sum(d) AS s FROM t GROUP BY 1"),
+)  # fmt: skip
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser()
+    asked.add_argument("--rows", type=int, default=ROWS)
+    asked.add_argument("--all", action="store_true")
+    asked.add_argument("--seed", type=int, default=1)
+    options = asked.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="bench-dialect-"))
+    os.environ |= {"ONDATRA_DATA_DIR": str(folder / "data"), "TZ": "UTC"}
+    time.tzset()
+    (folder / "data").mkdir()
+    sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "dialect")]
+    from runtime.lake.spark import session
+
+    spark = session()
+    done = everything(spark, folder, options.seed) if options.all else measured(spark, folder, options.rows)
+    sys.exit(0 if done else 1)
+
+
+def everything(spark: Any, folder: Path, seed: int) -> bool:
+    import against
+
+    found = against.run(spark, folder, seed=seed)
+    for said, count in sorted(found.refused.items()):
+        print(f"refused ({count}): {said}")
+    for expression, told in found.different.items():
+        print(f"different: {expression}: {told}")
+    print(found.said())
+    return not found.different
+
+
+def measured(spark: Any, folder: Path, rows: int) -> bool:
+    few = spark.newSession()
+    tables(spark, folder / "many", rows)
+    tables(few, folder / "few", FEW)
+    ratios: dict[str, tuple[float, float, float]] = {}
+    for name, ours, other in CASES:
+        ratios[name] = a, b, planned = timed(spark, ours, other, rows)
+        print(f"{name:>12}: ours {a:.2f} s, Spark's nearest {b:.2f} s, ratio {b / a:.2f}, plan {planned * 1000:.0f} ms")
+    a, b, _ = timed(few, CASES[0][1], CASES[0][2], FEW)
+    print(f"{FEW:,} rows, four expressions, warm: ours {a:.2f} s, Spark's nearest {b:.2f} s, {a / b:.2f} times")
+    print(f"a worker's memory: {memory(spark)} MB")
+    worst = min(ratios, key=lambda name: ratios[name][1] / ratios[name][0])
+    ratio = median(b / a for a, b, _ in ratios.values())
+    print(f"the worst is {worst}: {ratios[worst][1] / ratios[worst][0]:.2f}")
+    total = [sum(one[at] for one in ratios.values()) for at in (0, 1)]
+    print(f"dialect: ratio {ratio:.2f} (ours {total[0]:.1f} s, other {total[1]:.1f} s)")
+    return True
+
+
+def tables(spark: Any, folder: Path, rows: int) -> None:
+    folder.mkdir()
+    for name, count in (("t", rows), ("small", 1000)):
+        duckdb.sql(f"COPY ({TABLE.replace('{rows}', str(count))}) TO '{folder / name}.parquet' (FORMAT parquet)")
+        spark.read.parquet(str(folder / f"{name}.parquet")).createOrReplaceTempView(name)
+        spark.table(name).createOrReplaceTempView(f"main__{name}")
+
+
+def timed(spark: Any, ours: str, other: str, rows: int) -> tuple[float, float, float]:
+    """Seconds of both, warm, and those of optimizing our plan."""
+    from runtime.lake import effort
+    from runtime.model import Column
+    from runtime.sources import plans
+    from runtime.sql import translate
+    from runtime.sql.types import parse, spark_type
+
+    columns = tuple(Column(n, kind, spark_type(parse(kind))) for n, kind in COLUMNS.items())
+    known = {"main.t": columns, "main.small": columns}
+    translated = translate(ours, dialect="duckdb", tables=known, project_dir=ROOT)
+    found: dict[str, list[float]] = {"ours": [], "other": [], "plan": []}
+    with effort.fit(spark, rows * 100):
+        for _ in range(ROUNDS + 1):
+            for name, frame in (("ours", plans.open_query(spark, translated)), ("other", spark.sql(other))):
+                if name == "ours":
+                    found["plan"].append(seconds(lambda f=frame: f._jdf.queryExecution().optimizedPlan()))
+                found[name].append(seconds(lambda f=frame: f.write.format("noop").mode("overwrite").save()))
+    return median(found["ours"][1:]), median(found["other"][1:]), median(found["plan"][1:])
+
+
+def seconds(action: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    action()
+    return time.perf_counter() - began
+
+
+def memory(spark: Any) -> int:
+    """The most that a worker has taken so far."""
+
+    def most(_: object) -> list[int]:
+        import resource
+
+        return [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024]
+
+    return max(spark.sparkContext.parallelize(range(4), 4).mapPartitions(most).collect())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""DuckDB within one of Spark's Python workers: what a task calls for each batch of rows.
+
+The functions travel to the workers by value, so nothing of this project is imported here.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+#: What a worker's DuckDB may take.
+MEMORY = "512MB"
+#: Characters of a value that a message shows.
+SHOWN = 200
+#: Around the message of an error, so that it is found in what Spark makes of it.
+MARK = "duckdb-said:"
+
+
+def evaluator(
+    name: str,
+    inputs: tuple[tuple[str, str], ...],
+    expressions: tuple[tuple[str, str, str], ...],
+    memory: str = MEMORY,
+) -> Callable[..., Any]:
+    """A function of Arrow arrays, one for each of `inputs` (name, DuckDB's type), that gives a struct array of f0, f1
+    and so on for `expressions` (text, its type, the type in which it travels)."""
+
+    # without types: Spark would read a kind of function from them
+    def evaluate(*arrays):  # type: ignore[no-untyped-def]
+        import pyarrow
+
+        table = pyarrow.table(
+            [as_json(a) if kind == "JSON" else a for a, (_, kind) in zip(arrays, inputs)],
+            names=[n for n, _ in inputs],
+        )
+        try:
+            found = ask(table, select(inputs, expressions), memory)
+        except Exception as error:
+            raise ValueError(explained(name, table, error)) from None
+        columns = [plain_times(c.combine_chunks()) for c in found.columns]
+        return pyarrow.StructArray.from_arrays(columns, [f"f{i}" for i in range(len(columns))])
+
+    def explained(name: str, table: Any, error: Exception) -> str:
+        """The first row that fails by itself, in it the expression, and the values that it is made of."""
+        low, high = 0, table.num_rows
+        while high - low > 1:
+            middle = (low + high) // 2
+            if failure(table.slice(low, middle - low), expressions):
+                high = middle
+            else:
+                low = middle
+        row = table.slice(low, 1)
+        for at, expression in enumerate(expressions):
+            said = failure(row, [expression])
+            if said:
+                shown = {n: str(row.column(n)[0].as_py())[:SHOWN] for n, _ in inputs}
+                return marked({"call": name, "at": at, "message": said, "values": shown})
+        return marked({"call": name, "at": 0, "message": str(error), "values": {}})
+
+    def failure(part: Any, some: Any) -> str:
+        try:
+            ask(part, select(inputs, some), memory)
+        except Exception as error:
+            return str(error) or type(error).__name__
+        return ""
+
+    return evaluate
+
+
+def select(inputs: Any, expressions: Any) -> str:
+    plain = {"BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DOUBLE", "FLOAT", "VARCHAR", "DATE", "TIMESTAMP"}
+    given = ", ".join(f"{n}" if kind in plain | {"JSON"} else f"CAST({n} AS {kind}) AS {n}" for n, kind in inputs)
+    wanted = ", ".join(
+        f"{sql} AS f{i}" if kind == carried else f"CAST({sql} AS {carried}) AS f{i}"
+        for i, (sql, kind, carried) in enumerate(expressions)
+    )
+    return f"SELECT {wanted} FROM (SELECT {given} FROM __batch)"
+
+
+def ask(table: Any, sql: str, memory: str) -> Any:
+    """The answer as a table, from the worker's one connection."""
+    import duckdb
+
+    con = getattr(duckdb, "__ondatra__", None)
+    if con is None:
+        config: dict[str, Any] = {
+            "threads": 1,
+            "memory_limit": memory,
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "allow_community_extensions": "false",
+        }
+        con = duckdb.connect(":memory:", config=config)
+        con.execute("SET TimeZone = 'UTC'; SET Calendar = 'gregorian'; SET python_enable_replacements = false")
+        con.execute("SET temp_directory = ''; SET enable_external_access = false; SET max_expression_depth = 2000")
+        con.execute("SET lock_configuration = true")
+        setattr(duckdb, "__ondatra__", con)  # noqa: B010  # for the next task of this worker
+    con.register("__batch", table)
+    try:
+        return con.sql(sql).to_arrow_table()
+    finally:
+        con.unregister("__batch")
+
+
+def as_json(array: Any) -> Any:
+    """Text that is JSON already, as DuckDB knows it."""
+    import pyarrow
+
+    kind = pyarrow.json_(pyarrow.utf8())
+    if isinstance(array, pyarrow.ChunkedArray):
+        array = array.combine_chunks()
+    return pyarrow.ExtensionArray.from_storage(kind, array.cast(pyarrow.utf8()))
+
+
+def plain_times(array: Any) -> Any:
+    """Times of day in the unit that Spark has."""
+    import pyarrow
+
+    def spark(kind: Any) -> Any:
+        if pyarrow.types.is_time(kind):
+            return pyarrow.time64("ns")
+        if pyarrow.types.is_map(kind):
+            return pyarrow.map_(spark(kind.key_type), spark(kind.item_type))
+        if pyarrow.types.is_list(kind):
+            return pyarrow.list_(pyarrow.field(kind.value_field.name, spark(kind.value_type)))
+        if pyarrow.types.is_struct(kind):
+            return pyarrow.struct([pyarrow.field(f.name, spark(f.type)) for f in kind])
+        return kind
+
+    if isinstance(array, pyarrow.ChunkedArray):
+        array = array.combine_chunks()
+    return array.cast(spark(array.type)) if "time64" in str(array.type) else array
+
+
+def marked(said: dict[str, Any]) -> str:
+    return MARK + base64.b64encode(json.dumps(said).encode()).decode() + ":"

@@ -1,0 +1,125 @@
+"""WHERE and ON: what of a condition stays Spark's, so that it is pushed down and joins stay equi-joins, and what is
+DuckDB's.
+
+Of the parts that AND joins, the plain ones are Spark's. A comparison of one side with another is Spark's over what
+DuckDB makes of each. All others are one condition of DuckDB's, in the model's order: a part is not computed for rows
+that an earlier one left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from . import plain
+from .casts import E
+from .expr import COMPARE, compared
+from .model import Refused
+from .scope import Source, where
+from .tree import Node, walk
+from .types import BOOLEAN, name_quoted
+
+if TYPE_CHECKING:
+    from .expr import Expressions
+
+
+def written(w: Expressions, node: Node) -> str:
+    """A WHERE."""
+    return " AND ".join(parted(w, node))
+
+
+def joined(w: Expressions, node: Node, left: Sequence[Source], kind: str) -> str:
+    """An ON; Spark computes no condition of DuckDB's over both sides but for an inner join."""
+    parts = []
+    names = {name_quoted(s.alias) for s in left}
+    for item in conjuncts(node):
+        sides = {of in names for of in sources(w, item)}
+        if kind != "INNER" and len(sides) > 1 and not plain.is_plain(w, item) and not is_sided(w, item):
+            told = (
+                f"a condition of a {kind} JOIN over columns of both sides that does not compare one side with the other"
+            )
+            raise Refused(f"{told} (compute it in a subquery, or move it to WHERE)", where(item), hint=False)
+        parts.append(item)
+    w.allow_in(node)
+    return " AND ".join(parted(w, node))
+
+
+def conjuncts(node: Node) -> list[Node]:
+    if node["class"] == "CONJUNCTION" and node["type"] == "CONJUNCTION_AND":
+        return [part for child in node["children"] for part in conjuncts(child)]
+    return [node]
+
+
+def parted(w: Expressions, node: Node) -> list[str]:
+    out: list[str] = []
+    others: list[Node] = []
+    for item in conjuncts(node):
+        if plain.is_plain(w, item):
+            out.append(w.condition(item))
+        elif is_sided(w, item):
+            out.append(sided(w, item))
+        elif holds_subquery(item):
+            out += [around_subquery(w, item)]
+        else:
+            others.append(item)
+    if others:
+        with w.at():
+            out.append(selecting(w, "CONJUNCTION_AND", others).text)
+    return out
+
+
+def selecting(w: Expressions, kind: str, items: Sequence[Node]) -> E:
+    """AND or OR as DuckDB selects rows by it: one part is not computed where another has decided already, and NULL is
+    as good as false."""
+    found = [
+        selecting(w, item["type"], item["children"])
+        if item["class"] == "CONJUNCTION"
+        else w.cast(w.write(item), BOOLEAN, item)
+        for item in items
+    ]
+    sql = f"{{{len(found) - 1}}}"
+    for at in reversed(range(len(found) - 1)):
+        sql = f"CASE WHEN {{{at}}} THEN {sql if kind == 'CONJUNCTION_AND' else f'true ELSE {sql}'} END"
+    return found[0] if len(found) == 1 else w.over(sql, found, BOOLEAN, items[0])
+
+
+def around_subquery(w: Expressions, item: Node) -> str:
+    """AND, OR and NOT around a subquery's answer are Spark's, which joins it."""
+    if item["class"] == "CONJUNCTION":
+        word = " AND " if item["type"] == "CONJUNCTION_AND" else " OR "
+        return "(" + word.join(around_subquery(w, child) for child in item["children"]) + ")"
+    if item["class"] == "OPERATOR" and item["type"] == "OPERATOR_NOT":
+        return f"(NOT {around_subquery(w, item['children'][0])})"
+    with w.at():
+        return w.condition(item)
+
+
+def holds_subquery(item: Node) -> bool:
+    """Whether IN (SELECT …) or EXISTS stands below, whose answer is a join."""
+    return any(n.get("class") == "SUBQUERY" and n["subquery_type"] != "SCALAR" for n in walk(item))
+
+
+def is_sided(w: Expressions, item: Node) -> bool:
+    """Whether it compares a value of some tables with one of others, in a type that Spark compares."""
+    if item["class"] != "COMPARISON" or item["type"] not in COMPARE:
+        return False
+    a, b = (sources(w, item[side]) for side in ("left", "right"))
+    kinds = [w.type(item[side]) for side in ("left", "right")]
+    return bool(a and b) and not a & b and plain.comparable(*kinds)
+
+
+def sided(w: Expressions, item: Node) -> str:
+    found = []
+    for side in ("left", "right"):
+        with w.at():
+            found.append(w.write(item[side]))
+    return compared(item["type"], *found)
+
+
+def sources(w: Expressions, node: Node) -> set[str]:
+    """The tables of the columns below, those of queries around it as one."""
+    out = set()
+    for part in walk(node):
+        if part.get("class") == "COLUMN_REF" and (found := w.scope.resolve(part["column_names"])):
+            out.add(found[0].split(".")[0] if found[3] is w.scope else "")
+    return out
