@@ -266,7 +266,7 @@ class Line:
 
     def _reason(self, model: Model, error: Exception) -> str:
         translated = self.project.translated.get(model.name)
-        if found := duck.said(error, translated.calls if translated else ()):
+        if found := duck.said(error, translated.calls if translated else (), hidden=bool(model.masks)):
             text = f"{model.file}, line {model.sql_line + found[0] - 1}: {found[1]}"
         else:
             text = str(error) if isinstance(error, BuildError) else said_by_spark(error)

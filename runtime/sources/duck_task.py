@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -22,13 +23,20 @@ def evaluator(
     name: str,
     inputs: tuple[tuple[str, str], ...],
     expressions: tuple[tuple[str, str, str], ...],
+    versions: dict[str, str] | None = None,
     memory: str = MEMORY,
 ) -> Callable[..., Any]:
     """A function of Arrow arrays, one for each of `inputs` (name, DuckDB's type), that gives a struct array of f0, f1
-    and so on for `expressions` (text, its type, the type in which it travels)."""
+    and so on for `expressions` (text, its type, the type in which it travels). `versions` are those of the packages
+    that a worker must have."""
+    fits: list[bool] = []
 
     # without types: Spark would read a kind of function from them
     def evaluate(*arrays):  # type: ignore[no-untyped-def]
+        unfit = "" if fits else missing(versions or {})
+        fits.append(True)
+        if unfit:
+            raise ValueError(marked({"call": name, "at": 0, "message": unfit, "values": {}}))
         import pyarrow
 
         table = pyarrow.table(
@@ -55,7 +63,8 @@ def evaluator(
         for at, expression in enumerate(expressions):
             said = failure(row, [expression])
             if said:
-                shown = {n: str(row.column(n)[0].as_py())[:SHOWN] for n, _ in inputs}
+                used = set(re.findall(r"\bi\d+\b", expression[0]))
+                shown = {n: str(row.column(n)[0].as_py())[:SHOWN] for n, _ in inputs if n in used}
                 return marked({"call": name, "at": at, "message": said, "values": shown})
         return marked({"call": name, "at": 0, "message": str(error), "values": {}})
 
@@ -67,6 +76,22 @@ def evaluator(
         return ""
 
     return evaluate
+
+
+def missing(versions: dict[str, str]) -> str:
+    """What the Python of this worker lacks."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {}
+    for name in versions:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "none"
+    if found == versions:
+        return ""
+    wanted, have = (" and ".join(f"{n} {v}" for n, v in side.items()) for side in (versions, found))
+    return f"the Python of Spark's executors needs {wanted}, and has {have}: set PYSPARK_PYTHON or spark.archives"
 
 
 def select(inputs: Any, expressions: Any) -> str:

@@ -13,8 +13,8 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .model import Call
-from .types import Type, carried, declared, spark_type
+from .model import Call, Refused
+from .types import Type, UnknownType, carried, declared, spark_type
 
 #: No text of a model holds it.
 _TOKEN = uuid.uuid4().hex
@@ -61,7 +61,6 @@ class Calls:
 
     def add(self, place: Place, asked: Asked) -> str:
         """The mark of an expression."""
-        spark_type(asked.type)  # raises UnknownType
         if asked not in place.asked:
             place.asked.append(asked)
         return f"<{_TOKEN}:{place.number}:{place.asked.index(asked)}>"
@@ -111,7 +110,13 @@ class Calls:
         return f"{call.name}({', '.join(texts)})"
 
     def call(self, asked: Sequence[Asked], inputs: Sequence[int], kinds: Sequence[Type]) -> Call:
-        """The call of these expressions; its name says all that it computes."""
+        """The call of these expressions; its name says all that it computes. Refused for one that Spark cannot hold."""
+        for one in asked:
+            try:
+                spark_type(one.type)
+            except UnknownType as error:
+                at = one.offset[0] if one.offset[0] >= 0 else None
+                raise Refused(f"a value of type {error} (cast it, or use it within one expression)", at) from None
         said = Call(
             "",
             tuple((f"i{i}", declared(kind)) for i, kind in zip(inputs, kinds, strict=True)) or (("i", "INTEGER"),),

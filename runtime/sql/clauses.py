@@ -26,6 +26,7 @@ class Select:
     distinct_on: list[str] = field(default_factory=list)
     order: list[tuple[int | str, str]] = field(default_factory=list)  # ordinal or text, direction
     limit: str = ""
+    percent: float | None = None
 
 
 def assembled(s: Select) -> str:
@@ -38,12 +39,13 @@ def assembled(s: Select) -> str:
     )
     names = [name_quoted(n) for n in s.names]
     hidden = [(t, w) for t, w in s.order if isinstance(t, str)]
-    if not (s.qualify or s.distinct_on or hidden):
+    if not (s.qualify or s.distinct_on or hidden or s.percent is not None):
         word = "SELECT DISTINCT" if s.distinct else "SELECT"
         items = ", ".join(f"{t} AS {n}" for t, n in zip(s.texts, names, strict=True))
         return f"{word} {items}{source}{ordering(s)}{s.limit}"
     if s.distinct:
-        raise Refused("DISTINCT with QUALIFY or with ORDER BY a column that is not selected", None, hint=False)
+        told = "DISTINCT with QUALIFY, LIMIT n% or ORDER BY a column that is not selected"
+        raise Refused(told, None, hint=False)
     inner = [f"c{i}" for i in range(len(names))]
     hidden_items = [f"{t} AS {n}" for t, n in zip(s.texts, inner, strict=True)]
     keys, condition = [], ""
@@ -62,9 +64,20 @@ def assembled(s: Select) -> str:
         )
         hidden_items.append(f"row_number() OVER (PARTITION BY {', '.join(s.distinct_on)} ORDER BY {by}) = 1 AS __keep")
         condition = " WHERE __keep"
+    if s.percent is not None:
+        hidden_items += part(s)
+        condition = f" WHERE __n <= CAST(__all * {s.percent!r}D / 100D AS BIGINT)"
     order = " ORDER BY " + ", ".join(keys) if keys else ""
     picked = ", ".join(f"{c} AS {n}" for c, n in zip(inner, names, strict=True))
     return f"SELECT {picked} FROM (SELECT {', '.join(hidden_items)}{source}) AS __i{condition}{order}{s.limit}"
+
+
+def part(s: Select) -> list[str]:
+    """What LIMIT n% needs of each row: its number and how many there are."""
+    if not s.order or s.qualify or s.distinct_on:
+        raise Refused("LIMIT n% without ORDER BY, or with QUALIFY or DISTINCT ON", None, hint=False)
+    by = ", ".join(f"{s.texts[t - 1] if isinstance(t, int) else t} {w}" for t, w in s.order)
+    return [f"row_number() OVER (ORDER BY {by}) AS __n", "count(1) OVER () AS __all"]
 
 
 def ordering(s: Select) -> str:

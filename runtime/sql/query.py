@@ -190,7 +190,10 @@ class Queries:
                 for order in modifier["orders"]:
                     out.order += self.order(order, out, projections, aliases, scope, writer)
             elif modifier["type"] == "LIMIT_MODIFIER":
-                out.limit = self.limit(modifier, writer)
+                if modifier["limit_type"] == "PERCENTAGE" and not modifier.get("offset"):
+                    out.percent = float(writer.constant(modifier["limit"], "LIMIT n%"))
+                else:
+                    out.limit = self.limit(modifier, writer)
             else:
                 raise Refused(modifier["type"].replace("_", " "), _first(node))
 

@@ -48,10 +48,7 @@ def write(w: Expressions, node: Node) -> E:
 
 
 def made(w: Expressions, text: str, inputs: set[int], kind: Type, node: Node) -> E:
-    try:
-        return E(w.calls.add(w.place, Asked(text, tuple(sorted(inputs)), kind, span(node))), kind)
-    except UnknownType as error:
-        raise Refused(f"a value of type {error}", where(node)) from None
+    return E(w.calls.add(w.place, Asked(text, tuple(sorted(inputs)), kind, span(node))), kind)
 
 
 def over(w: Expressions, sql: str, found: list[E], kind: Type, node: Node) -> E:

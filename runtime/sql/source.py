@@ -15,7 +15,7 @@ from .pivot import pivot
 from .said import GateError
 from .scope import Columns, Scope, Source, call, where
 from .tree import Node, walk
-from .types import name_quoted
+from .types import Type, name_quoted
 
 if TYPE_CHECKING:
     from .query import Queries
@@ -245,10 +245,12 @@ class Sources:
         name, arguments = function["function_name"], [a["expression"] for a in function["arguments"]]
         if node.get("with_ordinality") not in (None, "WITHOUT_ORDINALITY"):
             raise Refused("WITH ORDINALITY", where(node))
-        if name not in ("range", "generate_series", "unnest"):
+        if name not in ("range", "generate_series", "unnest", *OF_JSON):
             raise Refused(f"the table function {name}()", where(node))
         outer = scope if scope.from_ast is not None else scope.parent
         writer = self.queries.expressions(Scope(scope.gate, outer, scope.ctes, scope.tables))
+        if name in OF_JSON:
+            return self.of_json(node, writer, scope)
         if name == "unnest":
             if len(arguments) != 1:
                 raise Refused("unnest() with options in FROM", where(node))
@@ -269,6 +271,21 @@ class Sources:
         text = f"{correlated}(SELECT explode({series}) AS {name_quoted(label)}) AS {name_quoted(alias)}"
         return Item(text, [Source(alias, [(label, kind)])])
 
+    def of_json(self, node: Node, writer: Expressions, scope: Scope) -> Item:
+        """json_each() and json_tree(): DuckDB makes a list of their rows."""
+        function = node["function"]
+        arguments = [writer.write(a["expression"]) for a in function["arguments"]]
+        columns = scope.gate.describe(f"SELECT * FROM {function['function_name']}('{{}}'::JSON)")
+        kind = Type("LIST", (Type("STRUCT", tuple(t for _, t in columns), tuple(n for n, _ in columns)),))
+        called = f"{function['function_name']}({', '.join(f'{{{i}}}' for i in range(len(arguments)))})"
+        rows = writer.over(f"(SELECT list(j ORDER BY j.id) FROM {called} AS j)", arguments, kind, node)
+        correlated = (
+            "LATERAL " if scope.from_ast is not None and any(map(writer.is_outer, function["arguments"])) else ""
+        )
+        fields = ", ".join(f"r.{name_quoted(n)} AS {name_quoted(n)}" for n, _ in columns)
+        text = f"{correlated}(SELECT {fields} FROM (SELECT explode({rows.text}) AS r))"
+        return self.named(text, columns, node, function["function_name"])
+
     def pivot(self, node: Node, scope: Scope) -> Item:
         return pivot(self, node, scope)
 
@@ -276,6 +293,7 @@ class Sources:
         return self.queries.expressions(scope)
 
 
+OF_JSON = ("json_each", "json_tree")
 _NEAREST = ("COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO", "COMPARE_LESSTHAN", "COMPARE_LESSTHANOREQUALTO")
 
 

@@ -48,7 +48,8 @@ CONSTRUCTS = (
     "PIVOT … IN (values), UNPIVOT",
     "Every expression of a row that DuckDB has: CASE, BETWEEN, IN, tuples, LIKE, ILIKE, GLOB, SIMILAR TO, ~, COLLATE, "
     "TRY, casts, `x.f()`, comparisons of lists, structs and maps, unsigned and huge numbers, intervals on the way",
-    "unnest() in the select list (several go in step) and in FROM; range() and generate_series()",
+    "unnest() in the select list (several go in step) and in FROM; range(), generate_series(), json_each(), "
+    "json_tree()",
     "List comprehensions, lambdas, `list[1]`, `list[1:2]`, `struct.field`, `map['key']`, `json->'key'`, "
     "`json->>'$.path'`",
     "Any expression of constants only: DuckDB computes it at check time",
@@ -62,7 +63,7 @@ SPARKS = (
     "joins, grouping, order, limits, set operations, subqueries, unnest()",
 )
 REFUSED = (
-    "POSITIONAL JOIN, USING SAMPLE and TABLESAMPLE, LIMIT n%: without a row order they have no stable answer",
+    "POSITIONAL JOIN, USING SAMPLE and TABLESAMPLE, LIMIT n% without ORDER BY: they have no stable answer",
     "`infinity` as a constant date or timestamp: write a day that is far enough",
     "PIVOT without named values, PIVOT over several columns: the columns would depend on the rows",
     "INTERVAL, BIT, UNION, VARIANT, GEOMETRY, UHUGEINT, TIMESTAMP_NS, TIME WITH TIME ZONE as a column, also of a "

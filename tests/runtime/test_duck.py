@@ -1,0 +1,97 @@
+"""What a task asks DuckDB for a batch of rows, without Spark around it."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from runtime.sources import duck, duck_task
+from runtime.sql.model import Call
+
+TEXT = (("i0", "VARCHAR"),)
+
+
+def answer(inputs: tuple[tuple[str, str], ...], *asked: tuple[str, str, str], of: list[pa.Array]) -> list[Any]:
+    return [tuple(row.values()) for row in duck_task.evaluator("duck_1", inputs, asked)(*of).to_pylist()]
+
+
+def test_expressions_over_a_batch_are_the_fields_of_one_struct() -> None:
+    found = answer(
+        TEXT,
+        ("upper(i0)", "VARCHAR", "VARCHAR"),
+        ("len(i0)", "BIGINT", "BIGINT"),
+        of=[pa.array(["straße", None, ""])],
+    )
+    assert found == [("STRAẞE", 6), (None, None), ("", 0)]
+
+
+def test_types_that_spark_lacks_come_as_those_that_hold_them_and_are_duckdbs_again() -> None:
+    inputs = (("i0", "UTINYINT"), ("i1", "JSON"), ("i2", "HUGEINT"), ("i3", "TIME"))
+    asked = (
+        ("i0 - 1", "UTINYINT", "SMALLINT"),
+        ("typeof(i0) || typeof(i1) || typeof(i2)", "VARCHAR", "VARCHAR"),
+        ("i2 * 10", "HUGEINT", "DECIMAL(38,0)"),
+        ("i3", "TIME", "TIME"),
+    )
+    of = [
+        pa.array([200], pa.int16()),
+        pa.array(['{"a": 1}']),
+        pa.array([Decimal(10**30)], pa.decimal128(38, 0)),
+        pa.array([dt.time(1, 2, 3, 4)], pa.time64("ns")),
+    ]
+    assert answer(inputs, *asked, of=of) == [(199, "UTINYINTJSONHUGEINT", Decimal(10**31), dt.time(1, 2, 3, 4))]
+
+
+def failed(expression: str, values: list[str | None]) -> BaseException:
+    with pytest.raises(ValueError) as caught:
+        answer(TEXT, ("i0 || '!'", "VARCHAR", "VARCHAR"), (expression, "INTEGER", "INTEGER"), of=[pa.array(values)])
+    return caught.value
+
+
+CALL = Call("duck_1", TEXT, (), "", ((2, "name || '!'"), (7, "name::INTEGER")))
+
+
+def test_an_error_names_the_line_the_expression_and_the_value_in_duckdbs_words() -> None:
+    error = failed("CAST(i0 AS INTEGER)", ["1", None, *map(str, range(50)), "4x", "5y"])
+    assert duck.said(f"Py4JJavaError: … {error}\n\tat java…", [CALL]) == (
+        7,
+        "name::INTEGER: Could not convert string '4x' to INT32 (found: '4x')",
+    )
+    assert duck.said(error, [CALL], hidden=True) == (7, "name::INTEGER: Could not convert string *** to INT32")
+    assert duck.said(ValueError("another"), [CALL]) is None
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "(SELECT count(*) FROM read_text('/etc/hostname'))",
+        "(SELECT count(*) FROM '/etc/passwd')",
+        "(SELECT count(*) FROM read_csv('https://example.com/x.csv'))",
+    ],
+)
+def test_nothing_but_the_batch_is_read_in_a_task(expression: str) -> None:
+    told = duck.said(failed(expression, ["a"]), [CALL])
+    assert told is not None and ("disabled" in told[1] or "does not exist" in told[1]), told
+
+
+def test_nothing_is_set_or_loaded_in_a_task() -> None:
+    duck_task.ask(pa.table({"i0": ["a"]}), "SELECT i0 FROM __batch", duck_task.MEMORY)
+    import duckdb
+
+    con = duckdb.__ondatra__
+    for statement in ("SET enable_external_access = true", "SET memory_limit = '9GB'", "INSTALL httpfs", "LOAD httpfs"):
+        with pytest.raises(duckdb.Error):
+            con.execute(statement)
+    assert con.execute("SELECT current_setting('threads'), current_setting('TimeZone')").fetchone() == (1, "UTC")
+
+
+def test_an_executor_without_the_drivers_packages_is_told_in_one_line() -> None:
+    evaluate = duck_task.evaluator("duck_1", TEXT, (("i0", "VARCHAR", "VARCHAR"),), {"duckdb": "0.1"})
+    with pytest.raises(ValueError) as caught:
+        evaluate(pa.array(["a"]))
+    found = duck.said(caught.value, [CALL])
+    assert found and "the Python of Spark's executors needs duckdb 0.1, and has duckdb " in found[1]
