@@ -23,8 +23,12 @@ if TYPE_CHECKING:
     from .expr import Expressions
 
 
-def written(w: Expressions, node: Node) -> str:
-    """A WHERE."""
+def written(w: Expressions, node: Node, *, semi: bool) -> str:
+    """A WHERE; `semi` is one of EXISTS or IN (SELECT …), which Spark makes a join of."""
+    for item in conjuncts(node) if semi else ():
+        if w.is_mixed(item) and not plain.is_plain(w, item) and not is_sided(w, item):
+            told = "a condition of EXISTS or IN (SELECT …) over columns of both queries that compares none with another"
+            raise Refused(f"{told} (write (SELECT count(*) …) > 0)", where(item), hint=False)
     return " AND ".join(parted(w, node))
 
 

@@ -300,6 +300,8 @@ class Expressions:
 
     def subquery(self, node: Node) -> E:
         kind, inner = node["subquery_type"], node["subquery"]["node"]
+        if kind != "SCALAR":
+            self.queries.semi.add(id(inner))
         text, columns = self.queries.write(inner, self.scope)
         if kind in ("EXISTS", "NOT_EXISTS"):
             return E(f"({'NOT ' if kind == 'NOT_EXISTS' else ''}EXISTS ({text}))", BOOLEAN)

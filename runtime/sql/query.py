@@ -32,6 +32,7 @@ class Queries:
         self.tables = tables
         self.sources = Sources(self)
         self.known: dict[int, Columns] = {}  # nodes that DuckDB has described already
+        self.semi: set[int] = set()  # those of EXISTS and IN (SELECT …), by id()
         self.lateral: set[int] = set()  # the queries of LATERAL subqueries, by id()
         self._count = 0
 
@@ -129,7 +130,7 @@ class Queries:
             out.texts.append(writer.as_type(item, kind).text)
         if clauses["where_clause"]:
             writer.allow_in(clauses["where_clause"])
-            out.where = conditions.written(writer, clauses["where_clause"])
+            out.where = conditions.written(writer, clauses["where_clause"], semi=id(node) in self.semi)
         if scope.grouped and groups:
             out.group = self.grouping(groups, node, writer)
         if clauses["having"]:
