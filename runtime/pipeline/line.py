@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("ondatra.pipeline")
 #: Values within messages of Spark and DuckDB.
 VALUE = re.compile(
-    r"(convert string to \w+: |invalid or unsupported [A-Z ]+: |spelt |[Vv]alue (?=')|convert string (?=[\"'])|to "
-    r"numerical: )"
+    r"([Vv]alue (?=')|convert string (?=[\"'])|to numerical: )"
     r"('.*?'(?= )|\".*?\"(?=[ ;]|$)|.*?(?= is not supported|$))",
     re.S,
 )

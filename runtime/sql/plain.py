@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import constants
 from .casts import common, is_widening
 from .tree import Node
 from .types import BOOLEAN, Type
@@ -94,12 +93,15 @@ def compared(w: Expressions, left: Node, right: Node) -> bool:
 
 
 def fits(w: Expressions, node: Node, to: Type) -> bool:
-    """Whether a constant is compared as a value of that type: a text always, a number if DuckDB makes it one."""
+    """Whether a constant is compared as a value of that type: a text always, a day with moments, a number if DuckDB
+    makes it one."""
     if not w.is_constant(node):
         return False
     kind = w.type(node)
     if kind.name == "VARCHAR":
         return node["class"] == "CONSTANT" and to.name not in ("VARCHAR", "JSON", "NULL")
+    if (kind.name, to.name) == ("DATE", "TIMESTAMP"):
+        return True
     return kind.is_numeric and common(kind, to) == to
 
 
@@ -118,6 +120,3 @@ def is_literal(kind: Type) -> bool:
     if kind.name == "UUID":
         return True
     return all(is_literal(inner) and inner.name != "TIMESTAMPTZ" for inner in kind.args)
-
-
-__all__ = ["constants", "is_plain"]

@@ -191,6 +191,7 @@ def test_expressions_of_one_projection_are_one_call_over_each_column_once() -> N
             "SELECT coalesce(name, 'x') AS n, CASE WHEN id = 1 THEN score + 1.0::DOUBLE END AS s FROM people",
             "coalesce(",
         ),
+        ("SELECT id FROM people WHERE seen >= DATE '2024-01-01' + INTERVAL 1 MONTH", "CAST('2024-02-01 00:00:00' AS"),
         ("SELECT p.id FROM people p JOIN staging.tags t ON p.id = t.id", "ON (`p`.`id` = `t`.`id`)"),
     ],
 )
