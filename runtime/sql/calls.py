@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from .model import Call, Refused
 from .types import Type, UnknownType, carried, declared, spark_type
 
+#: Expressions of a call times its inputs, at most: so often inputs stand in Spark's text.
+LONGEST = 100
 #: No text of a model holds it.
 _TOKEN = uuid.uuid4().hex
 _MARK = re.compile(rf"<{_TOKEN}:(\d+):(\d+)>")
@@ -38,7 +40,21 @@ class Place:
     number: int
     inputs: dict[tuple[str, Type], int] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
-    shared: bool = True  # whether several expressions may go into one call
+
+
+def grouped(place: Place, used: Sequence[int]) -> list[list[int]]:
+    """The expressions of a place that share a call: its text stands once for each of them, and is to stay short."""
+    out: list[list[int]] = []
+    inputs: set[int] = set()
+    for at in used:
+        own = set(place.asked[at].inputs)
+        if out and (len(out[-1]) + 1) * len(inputs | own) <= LONGEST:
+            out[-1].append(at)
+            inputs |= own
+        else:
+            out.append([at])
+            inputs = own
+    return out
 
 
 class Calls:
@@ -92,7 +108,7 @@ class Calls:
             number, at = int(mark[1]), int(mark[2])
             if (number, at) not in done:
                 place = self.places[number]
-                for group in [used[number]] if place.shared else [[one] for one in used[number]]:
+                for group in grouped(place, used[number]):
                     called = self._called(place, group, used, done)
                     done.update({(number, one): f"{called}.f{i}" for i, one in enumerate(group)})
             return done[number, at]
