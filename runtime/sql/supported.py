@@ -68,7 +68,8 @@ REFUSED = (
     "PIVOT without named values, PIVOT over several columns: the columns would depend on the rows",
     "INTERVAL, BIT, UNION, VARIANT, GEOMETRY, UHUGEINT, TIMESTAMP_NS, TIME WITH TIME ZONE as a column, also of a "
     "subquery: no type of Spark's holds them (cast them, or use them within one expression)",
-    "ENUM and unnamed structs that go from one query into another: Spark's type does not tell what they were",
+    "unnamed structs as a column of a model or a subquery, ENUM as one of a subquery: Spark's type does not tell what "
+    "they were",
     "row_number(), rank(), lag() and lead() without ORDER BY; first() and last() without ORDER BY: they have no stable "
     "answer",
     "EXCLUDE and GROUPS in window frames, frames of intervals that are not constant: Spark has none",

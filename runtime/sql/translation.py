@@ -20,7 +20,7 @@ from .query import Queries
 from .said import GateError
 from .scope import LEAVES, Columns
 from .tree import Node, first_offset, line_of, methods_called
-from .types import UnknownType, name_quoted, parse, spark_type
+from .types import Type, UnknownType, name_quoted, parse, spark_type
 
 _HINT = "; rewrite it, or write the model in Spark SQL with `-- @dialect: spark`"
 #: So few statements are described as well one by one.
@@ -109,6 +109,9 @@ def _translate(sql: str, mine: Mapping[str, tuple[Column, ...]], reads: Mapping[
         raise SqlProblems([(1, f"a column of type {error} is not supported (cast it)")]) from None
     except GateError as error:
         raise SqlProblems([(error.line or 1, error.message)]) from None
+    if nameless := [n for n, t in described if is_nameless(t)]:
+        told = f"{nameless[0]} is or holds a struct without names, which no table can: name its fields, {{'a': …}}"
+        raise SqlProblems([(1, told)])
     doubled = [n for i, (n, _) in enumerate(described) if n.lower() in {m.lower() for m, _ in described[:i]}]
     if doubled:
         raise SqlProblems([(1, f"two columns are named {doubled[0]}; give one of them another name with AS")])
@@ -132,6 +135,10 @@ def _variable(names: list[str]) -> str:
     if named is not None:
         return f"the column {named} has ${{ in its name, which is not supported: give it another with AS"
     return "a name that this SELECT reads has ${ in it, which is not supported: rename it where it comes from"
+
+
+def is_nameless(kind: Type) -> bool:
+    return kind.name == "STRUCT" and not all(kind.fields) or any(map(is_nameless, kind.args))
 
 
 def tried(g: Gate, calls: Calls) -> None:
