@@ -150,6 +150,8 @@ def check(w: Expressions, node: Node) -> None:
     ):
         shown = f"{name}()" if name.replace("_", "").isalnum() else f"the operator {name}"
         raise Refused(shown, where(node))
+    if name in functions.REDUCING and w.is_constant(node["arguments"][0]["expression"]):
+        raise Refused(f"{name}() of a constant, which may grow with each element", where(node), hint=False)
     if name == "age" and len(node["arguments"]) == 1:
         raise Refused("age() of one value (write age(today(), …))", where(node), hint=False)
 
