@@ -22,13 +22,13 @@ ROOT = Path(__file__).resolve().parent.parent
 ROWS, FEW, ROUNDS = 5_000_000, 5_000, 3
 TABLE = """
 SELECT i AS id, '{"lang": "' || chr(97 + (i % 7)::INTEGER) || '", "n": ' || i || ', "tags": ["x", "y"]}' AS prefs,
-    TIMESTAMP '2020-01-01' + to_seconds(i * 37) AS at, 'Name ' || i AS name, (i * 1.2345)::DOUBLE AS d,
+    TIMESTAMP '2020-01-01' + to_seconds(i * 37) AS seen, 'Name ' || i AS name, (i * 1.2345)::DOUBLE AS d,
     (i % 1000)::INTEGER AS k, [i % 5, i % 3, i % 7]::INTEGER[] AS nums, (i % 100000)::VARCHAR AS s
 FROM range({rows}) t(i)"""
 COLUMNS = {
     "id": "BIGINT",
     "prefs": "VARCHAR",
-    "at": "TIMESTAMP",
+    "seen": "TIMESTAMP",
     "name": "VARCHAR",
     "d": "DOUBLE",
     "k": "INTEGER",
@@ -37,13 +37,13 @@ COLUMNS = {
 }
 #: A name, DuckDB's SQL, and Spark's nearest.
 FOUR = (
-    "prefs->>'lang' AS a, strftime(at, '%Y-%m') AS b, upper(name) AS c, round(d, 2) AS e",
-    "get_json_object(prefs, '$.lang') AS a, date_format(at, 'yyyy-MM') AS b, upper(name) AS c, round(d, 2) AS e",
+    "prefs->>'lang' AS a, strftime(seen, '%Y-%m') AS b, upper(name) AS c, round(d, 2) AS e",
+    "get_json_object(prefs, '$.lang') AS a, date_format(seen, 'yyyy-MM') AS b, upper(name) AS c, round(d, 2) AS e",
 )
 CASES = (
     ("four", f"SELECT id, {FOUR[0]} FROM t", f"SELECT id, {FOUR[1]} FROM t"),
     ("json", "SELECT prefs->>'lang' AS a FROM t", "SELECT get_json_object(prefs, '$.lang') AS a FROM t"),
-    ("strftime", "SELECT strftime(at, '%Y-%m') AS a FROM t", "SELECT date_format(at, 'yyyy-MM') AS a FROM t"),
+    ("strftime", "SELECT strftime(seen, '%Y-%m') AS a FROM t", "SELECT date_format(seen, 'yyyy-MM') AS a FROM t"),
     ("upper", "SELECT upper(name) AS a FROM t", "SELECT upper(name) AS a FROM t"),
     ("round", "SELECT round(d, 2) AS a FROM t", "SELECT round(d, 2) AS a FROM t"),
     ("path", "SELECT prefs->>'$.tags[1]' AS a FROM t", "SELECT get_json_object(prefs, '$.tags[1]') AS a FROM t"),
@@ -56,15 +56,15 @@ CASES = (
      r"SELECT regexp_replace(name, '\\d+', '#') AS a FROM t"),
     ("extract", r"SELECT regexp_extract(name, '\d+') AS a FROM t",
      r"SELECT regexp_extract(name, '\\d+', 0) AS a FROM t"),
-    ("date trunc", "SELECT date_trunc('month', at) AS a FROM t", "SELECT date_trunc('month', at) AS a FROM t"),
-    ("date diff", "SELECT date_diff('day', at, TIMESTAMP '2026-01-01') AS a FROM t",
-     "SELECT datediff(DAY, at, TIMESTAMP_NTZ '2026-01-01') AS a FROM t"),
+    ("date trunc", "SELECT date_trunc('month', seen) AS a FROM t", "SELECT date_trunc('month', seen) AS a FROM t"),
+    ("date diff", "SELECT date_diff('day', seen, TIMESTAMP '2026-01-01') AS a FROM t",
+     "SELECT datediff(DAY, seen, TIMESTAMP_NTZ '2026-01-01') AS a FROM t"),
     ("cast", "SELECT s::INTEGER AS a FROM t", "SELECT CAST(s AS INT) AS a FROM t"),
     ("filter", "SELECT id FROM t WHERE name ILIKE '%9999%'", "SELECT id FROM t WHERE name ILIKE '%9999%'"),
     ("join", "SELECT t.id FROM t JOIN small ON lower(t.name) = lower(small.name)",
      "SELECT t.id FROM t JOIN small ON lower(t.name) = lower(small.name)"),
-    ("group", "SELECT strftime(at, '%Y-%m') AS m, sum(d) AS s FROM t GROUP BY 1",
-     "SELECT date_format(at, 'yyyy-MM') AS m, sum(d) AS s FROM t GROUP BY 1"),
+    ("group", "SELECT strftime(seen, '%Y-%m') AS m, sum(d) AS s FROM t GROUP BY 1",
+     "SELECT date_format(seen, 'yyyy-MM') AS m, sum(d) AS s FROM t GROUP BY 1"),
 )  # fmt: skip
 
 
