@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -153,14 +154,21 @@ def seconds(action: Callable[[], object]) -> float:
 
 
 def memory(spark: Any) -> int:
-    """The most that a worker has taken so far."""
-
-    def most(_: object) -> list[int]:
-        import resource
-
-        return [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024]
-
-    return max(spark.sparkContext.parallelize(range(4), 4).mapPartitions(most).collect())
+    """The most that one of Spark's Python workers has taken so far, in MB."""
+    parents: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+    top, most = spark.sparkContext._gateway.proc.pid, 0
+    for pid in parents:
+        above = pid
+        while above and above != top:
+            above = parents.get(above, 0)
+        with suppress(OSError):
+            if above and b"pyspark.daemon" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                status = Path(f"/proc/{pid}/status").read_text()
+                most = max(most, int(status.split("VmHWM:")[1].split()[0]) // 1024)
+    return most
 
 
 if __name__ == "__main__":
