@@ -142,7 +142,7 @@ def average(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> st
     e = found[0]
     if e.type == DOUBLE:
         return f"avg({{D}}{e.text}){{F}}"
-    if e.type.letter == "i":
+    if e.type.letter == "i" and e.type.name != "HUGEINT":
         summed = e.text if e.type.name in SMALL else f"CAST({e.text} AS DECIMAL(20,0))"
         return f"try_divide(CAST(sum({{D}}{summed}){{F}} AS DOUBLE), CAST(count({{D}}{e.text}){{F}} AS DOUBLE))"
     if e.type.name == "DECIMAL":
