@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cache, partial
+from datetime import datetime
+from functools import cache
 from typing import Any
 
 from django.contrib import admin
@@ -45,7 +46,7 @@ def readable(table: type[Model], column: Any) -> Any:
     field = table._meta.get_field(column)
     words: Display
     if isinstance(field, DateTimeField):
-        words = partial(format_html, '<span class="moment">{:%Y-%m-%d %H:%M:%S} UTC</span>')
+        words = _moment
     elif isinstance(field, BooleanField):
         words = ("no", "yes").__getitem__
     else:
@@ -57,6 +58,10 @@ def readable(table: type[Model], column: Any) -> Any:
         return None if value is None else words(value)
 
     return shown
+
+
+def _moment(at: datetime) -> str:
+    return format_html('<span class="moment">{} UTC</span>', f"{at:%Y-%m-%d %H:%M:%S}")
 
 
 def told(name: str, description: str) -> Display:
