@@ -41,6 +41,7 @@ COMMANDS = {
         "confirm": "let a held run go on",
         "cancel": "stop a run; what it had not sent stays due",
         "discard": "count or drop what waits of a sync",
+        "alerts": "list open alerts, or send what waits of them",
         "pause": "stop the schedule of a sync",
         "resume": "start the schedule of a sync again",
     },

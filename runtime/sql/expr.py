@@ -76,7 +76,7 @@ class Expressions:
                 return self._writers[node["class"]](node)
             return rowwise.write(self, node)
         except UnknownType as error:
-            raise Refused(f"a value of type {error}", where(node)) from None
+            raise Refused(f"a value of type {error} (cast it, or use it within one expression)", where(node)) from None
         except Refused as refusal:
             if refusal.where is None:
                 refusal.where = where(node)
@@ -156,7 +156,7 @@ class Expressions:
             text = casts.widened(e, to)
             return E(text, to) if text is not None else rowwise.over(self, f"CAST({{0}} AS {to})", [e], to, node)
         except UnknownType as error:
-            raise Refused(f"a value of type {error}", where(node)) from None
+            raise Refused(f"a value of type {error} (cast it, or use it within one expression)", where(node)) from None
 
     def as_type(self, node: Node, to: Type) -> E:
         """An expression as a value of a type; a constant is made one while the model is checked."""
