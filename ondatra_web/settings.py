@@ -189,5 +189,5 @@ LOGGING = {
 }
 DEFAULT_EXCEPTION_REPORTER = "ondatra_web.redaction.Reporter"
 DEFAULT_EXCEPTION_REPORTER_FILTER = "ondatra_web.redaction.ReporterFilter"
-for secret in (SECRET_KEY, DATABASES["default"].get("PASSWORD"), *ONDATRA.secrets):
+for secret in (SECRET_KEY, EMAIL_HOST_PASSWORD, DATABASES["default"].get("PASSWORD"), *ONDATRA.secrets):
     everywhere.add(secret or "")
