@@ -19,7 +19,7 @@ from ondatra_web import access
 from ondatra_web.access import PAYLOADS, SEE
 from ondatra_web.api.base import ERROR, PAGES, Api, PageForm, answer, answers, checked, enveloped, paged, pagination
 from ondatra_web.api.errors import Gone, TooEarly
-from ondatra_web.api.shapes import ExportShape, HistoryShape, RecordShape, record
+from ondatra_web.api.shapes import ExportShape, HistoryShape, RecordShape, history, record
 from ondatra_web.models import ApiToken, RecordFile, Run
 from ondatra_web.tokens import usable
 from ondatra_web.tracking import asked, exporting, reads, stores
@@ -249,19 +249,7 @@ class History(Api):
         reads.of_sync(self.token.user, "read_history", sync, identifier, len(found), token=self.token.pk)
         rows, pages = paged(found, given)
         return answer(
-            [
-                {
-                    "sync_id": sync.pk,
-                    "sync_run_id": int(row["sync_run_id"]),
-                    "place": row["place"],
-                    "identifier": row["identifier"],
-                    "operation": row["operation"],
-                    "status": row["status"],
-                    "status_message": row["status_message"],
-                    "batch_completed_at": row["batch_ended_at"],
-                }
-                for row in rows
-            ],
+            [history(sync, row) for row in rows],
             pagination=pages,
         )
 

@@ -224,3 +224,17 @@ class HistoryShape(serializers.Serializer[Mapping[str, Any]]):
     status = serializers.CharField()
     status_message = serializers.CharField(allow_null=True)
     batch_completed_at = serializers.DateTimeField()
+
+
+def history(sync: Sync, row: Mapping[str, Any]) -> dict[str, Any]:
+    """One record of the history of a sync."""
+    return {
+        "sync_id": sync.pk,
+        "sync_run_id": int(row["sync_run_id"]),
+        "place": row["place"],
+        "identifier": row["identifier"],
+        "operation": row["operation"],
+        "status": row["status"],
+        "status_message": row["status_message"],
+        "batch_completed_at": row["batch_ended_at"],
+    }

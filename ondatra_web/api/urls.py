@@ -6,7 +6,7 @@ from django.urls import path, re_path, register_converter
 from django.urls.converters import StringConverter
 from drf_spectacular.views import SpectacularAPIView
 
-from ondatra_web.api import alert_channels, alerts, docs, health, records, runs, schedules, syncs
+from ondatra_web.api import alert_channels, alerts, docs, finding, health, records, runs, schedules, syncs
 from ondatra_web.api.base import missing
 
 
@@ -39,6 +39,7 @@ urlpatterns = [
     path("v1/exports/<int:export_id>/file", records.ExportFile.as_view()),
     path("v1/files/<str:signed>", records.File.as_view()),
     path("v1/records/<anything:identifier>/history", records.History.as_view()),
+    path("v1/find", finding.Find.as_view()),
     path("v1/models", syncs.Models.as_view()),
     path("v1/schedules", schedules.Schedules.as_view()),
     path("v1/schedules/<int:sync_id>", schedules.OneSchedule.as_view()),

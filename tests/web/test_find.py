@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from ondatra_web import tokens
 from ondatra_web.models import Run
-from ondatra_web.tracking import records
-from ondatra_web.views import finding
+from ondatra_web.tracking import finding, records
 from runtime.custody.masks import Masker
 from runtime.model import Mask
 from tests.web.filled import a_run, a_sync, closing, person, put_records, record, workspace
@@ -74,6 +74,22 @@ def test_a_search_that_takes_long_says_how_far_it_is_and_goes_on(
 
     assert said == ["Searched 1 of 3", "Searched 2 of 3", "Searched 3 of 3"]
     assert found == [run.pk for run in reversed(runs)]
+
+
+def test_a_program_searches_in_the_same_steps(alice: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [_kept(tmp_path, f"sync.n{n}", "N201AA") for n in range(3)]
+    monkeypatch.setattr(finding, "SECONDS", 0)
+    place = workspace()
+    token = tokens.make(place.organization, person("ada", place), "t", ["records"])[1]
+
+    said, cursor = [], ""
+    while cursor is not None:
+        address = f"/api/v1/find?q=N201AA{cursor and f'&cursor={cursor}'}"
+        told = alice.get(address, headers={"authorization": f"Bearer {token}"}).json()["data"]
+        cursor = told["next_cursor"]
+        said.append((told["syncs_searched"], told["syncs"], [r["sync_run_id"] for r in told["records"]]))
+
+    assert said == [(n + 1, 3, [run.pk]) for n, run in enumerate(reversed(runs))]
 
 
 def test_a_run_that_begins_meanwhile_hides_no_sync(

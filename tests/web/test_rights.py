@@ -54,6 +54,7 @@ METHODS_OF_THE_API = (*METHODS, "PATCH", "DELETE")
 #: What stands behind the address of a route that ends like this.
 QUERIES = {
     "/history": "?sync_id={sync_id}",
+    "/v1/find": "?q=N1",
     "<workspace_id>/add/": "?kind=failure",
     "<organization_id>/add/": "?kind=email",
 }
