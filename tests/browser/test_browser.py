@@ -102,15 +102,16 @@ def test_keys_go_through_the_rows_open_a_record_and_close_it_again(signed_in: Pa
     signed_in.goto(f"{install.run}records/?status=rejected")
     side, keys = signed_in.get_by_role("complementary"), signed_in.keyboard
     links = signed_in.locator(".list tbody .lead a")
+    first, second = _identifiers(signed_in)[:2]
 
     keys.press("j")
     expect(links.nth(0)).to_be_focused()
     keys.press("ArrowDown")
     expect(links.nth(1)).to_be_focused()
     keys.press("Enter")
-    expect(side.locator("h3")).to_have_text(_identifiers(signed_in)[1])
+    expect(side.locator("h3")).to_have_text(second)
     keys.press("k")
-    expect(side.locator("h3")).to_have_text(_identifiers(signed_in)[0])
+    expect(side.locator("h3")).to_have_text(first)
     expect(links.nth(0)).to_be_focused()
 
     keys.press("Escape")
