@@ -9,6 +9,8 @@ from django.conf import settings
 #: Bytes of a request's head.
 MOST_HEAD = 64 * 1024
 THREADS = 8
+#: Connections at a time, below the usual limit of a process's files; one that sends nothing for so many seconds ends.
+MOST_CONNECTIONS, SILENT = 800, 30
 
 
 def options() -> dict[str, Any]:
@@ -19,6 +21,10 @@ def options() -> dict[str, Any]:
         "threads": THREADS,
         "max_request_header_size": MOST_HEAD,
         "max_request_body_size": settings.DATA_UPLOAD_MAX_MEMORY_SIZE,
+        "connection_limit": MOST_CONNECTIONS,
+        "channel_timeout": SILENT,
+        "cleanup_interval": 10,
+        "asyncore_use_poll": True,
         "ident": None,  # says no name and version
     }
     if places.tls_proxy:

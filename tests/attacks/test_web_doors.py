@@ -186,6 +186,18 @@ def behind_tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.mark.server
+def test_clients_that_never_end_their_request_keep_nobody_out(behind_tls: Server) -> None:
+    slow = [socket.create_connection(("127.0.0.1", behind_tls.port)) for _ in range(300)]
+    try:
+        for one in slow:
+            one.sendall(b"GET /login/ HTTP/1.1\r\nX: ")
+        assert behind_tls.ask("GET", "/login/", X_Forwarded_Proto="https")[0] == 200
+    finally:
+        for one in slow:
+            one.close()
+
+
+@pytest.mark.server
 def test_behind_tls_browsers_are_told_to_stay_there_and_cookies_go_nowhere_else(behind_tls: Server) -> None:
     status, said = behind_tls.ask("GET", "/login/", X_Forwarded_Proto="https")
 
