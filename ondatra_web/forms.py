@@ -49,7 +49,7 @@ OUTCOMES = [
     ("reject", "Refused for good"),
 ]
 WITHIN = [("identifier", "Identifier"), ("message", "Reason"), ("payload", "Payload")]
-HOW = [("", "automatic"), ("beginning", "begins with"), ("anywhere", "contains"), ("whole", "is")]
+HOW = [("", "Any way"), ("beginning", "begins with"), ("anywhere", "contains"), ("whole", "is")]
 FORMATS = [("csv", "CSV"), ("jsonl", "JSON lines"), ("json", "JSON"), ("parquet", "Parquet")]
 
 

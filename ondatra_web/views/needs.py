@@ -77,7 +77,8 @@ def _need(run: Run, group: MessageGroup | None, since: datetime | None) -> Need:
     if run.status == Run.Status.HELD:
         todo = "Look at what it would delete, then confirm it or cancel it."
         return Need(run.sync, "warn", "Held", run.error or "Nothing was sent.", todo, run)
-    said = f"{group.rows - group.beside:,} rows: {group.pattern}" if group else ""
+    rows = group.rows - group.beside if group else 0
+    said = f"{rows:,} row{'' if rows == 1 else 's'}: {group.pattern}" if group else ""
     if run.status == Run.Status.FAILED:
         todo = "Mend the cause and run it again: what was not sent goes with that run."
         return Need(run.sync, "bad", "Failing", run.error or said or "No reason was recorded.", todo, run, since)
