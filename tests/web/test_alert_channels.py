@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings as django_settings
-from receivers import Mailbox, Receiver, mail_server, receiver
+from receivers import Receiver, receiver
 
 from ondatra_web.alerts import addresses, channels, sending, webhooks
 from ondatra_web.alerts.webhooks import PUBLIC
@@ -29,13 +29,6 @@ SITE = "https://ondatra.example"
 @pytest.fixture
 def sync() -> Sync:
     return a_sync(workspace())
-
-
-@pytest.fixture
-def mailbox(settings: Any) -> Iterator[Mailbox]:
-    settings.ONDATRA = dataclasses.replace(django_settings.ONDATRA, site_url=SITE)
-    with mail_server(settings) as box:
-        yield box
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from html import unescape
 from typing import Any
 
@@ -19,7 +18,6 @@ from tests.web.filled import a_run, a_sync, closing, person, workspace
 
 pytestmark = pytest.mark.django_db
 URL = "https://hooks.example/services/T0/hush"
-Ask = Callable[..., Any]
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import pytest
 from ondatra_web.alerts import rules
 from ondatra_web.models import (
     Alert,
-    AlertChannel,
     AlertRule,
     Sync,
 )
@@ -24,12 +23,6 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def sync() -> Sync:
     return a_sync(workspace())
-
-
-@pytest.fixture
-def channel(sync: Sync) -> AlertChannel:
-    organization = sync.workspace.organization
-    return AlertChannel.objects.create(organization=organization, name="mail", kind="email", recipients=["a@b.example"])
 
 
 def test_the_narrowest_rule_of_a_kind_holds_for_a_sync(sync: Sync) -> None:

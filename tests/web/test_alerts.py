@@ -15,7 +15,6 @@ from ondatra_web.alerts import judging, rules
 from ondatra_web.clock import calling
 from ondatra_web.models import (
     Alert,
-    AlertChannel,
     AlertEvent,
     Chunk,
     MessageGroup,
@@ -32,12 +31,6 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def sync() -> Sync:
     return a_sync(workspace())
-
-
-@pytest.fixture
-def channel(sync: Sync) -> AlertChannel:
-    organization = sync.workspace.organization
-    return AlertChannel.objects.create(organization=organization, name="mail", kind="email", recipients=["a@b.example"])
 
 
 # without any set-up

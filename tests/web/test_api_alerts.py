@@ -43,12 +43,6 @@ def channel(place: Workspace) -> AlertChannel:
 
 
 @pytest.fixture
-def owner(client: Client, place: Workspace) -> Client:
-    client.force_login(person("alice", place))
-    return client
-
-
-@pytest.fixture
 def ask(client: Client, place: Workspace) -> Ask:
     """A call with a token of all scopes: its status and its data, or its message."""
     user = person("ada", place)
