@@ -4,8 +4,6 @@ differently."""
 from __future__ import annotations
 
 import json
-import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,21 +16,6 @@ from runtime.sql import SqlProblems
 
 MOST_REFUSED = 0.15
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    from runtime.lake.spark import session
-
-    before = os.environ.get("TZ")
-    os.environ["TZ"] = "UTC"
-    time.tzset()
-    yield session().newSession()
-    if before is None:
-        del os.environ["TZ"]
-    else:
-        os.environ["TZ"] = before
-    time.tzset()
 
 
 def asked(con: Any, name: str) -> Iterator[dict[str, Any]]:

@@ -3,30 +3,12 @@
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Iterator
 from typing import Any
 
 import against
 import pytest
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    from runtime.lake.spark import session
-
-    before = os.environ.get("TZ")
-    os.environ["TZ"] = "UTC"
-    time.tzset()
-    yield session().newSession()
-    if before is None:
-        del os.environ["TZ"]
-    else:
-        os.environ["TZ"] = before
-    time.tzset()
 
 
 def test_expressions_made_of_duckdbs_list_of_functions_give_its_answers(spark: Any, tmp_path: Any) -> None:
