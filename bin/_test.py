@@ -38,7 +38,9 @@ CHECKS = {
 #: Two processes, each with one Spark session, in the order of tests/conftest.py (the conformance suite last), and one
 #: summary line.
 TOGETHER = ["-n", "2", "--dist", "loadscope", "--no-loadscope-reorder", "--durations=15"]
-OF_TESTS = ("ONDATRA_DATA_DIR", "DATABASE_URL", "REDIS_URL")
+#: Of the shell's environment the tests take all but these: where things are is their own affair, and each process that
+#: they start would otherwise compile the whole tree again.
+NOT_FOR_TESTS = ("ONDATRA_DATA_DIR", "DATABASE_URL", "REDIS_URL", "PYTHONDONTWRITEBYTECODE")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -69,7 +71,7 @@ def _set_up_everything() -> None:
 
 def _environment() -> dict[str, str]:
     """The tests' own, whatever the shell has set: they make their folders and servers themselves."""
-    given = {name: value for name, value in os.environ.items() if name not in OF_TESTS}
+    given = {name: value for name, value in os.environ.items() if name not in NOT_FOR_TESTS}
     return {
         **given,
         "SPARK_DRIVER_MEMORY": "4g",
