@@ -35,7 +35,8 @@ def _rules() -> Iterator[Wrong]:
 
 def told(app_configs: Any, **kwargs: Any) -> Sequence[checks.CheckMessage]:
     """For Django's framework of checks."""
-    return [checks.Error(w.message, hint=w.expected, id=w.id) for w in wrong()]
+    ignored = [checks.Warning(str(r), id="ondatra.W031") for r in settings.ONDATRA.spark_refused]
+    return [*(checks.Error(w.message, hint=w.expected, id=w.id) for w in wrong()), *ignored]
 
 
 def refuse() -> None:

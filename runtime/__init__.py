@@ -15,6 +15,7 @@ records    the questions about them: filter, page, count, export, history
 custody    what must not be seen: secrets, redaction, masks
 
 Under all of them: `model` (a SQL model and its directives), `columns` (the names of the columns that the engine adds),
-`errors` (what went wrong, and the way out), `config` (the settings, read once), `threads` (work that can be given up),
-`faults` (where tests kill the process).
+`errors` (what went wrong, and the way out), `config` (the settings, read once), `machine` (its cores and memory),
+`spark_settings` (whose settings of Spark count), `threads` (work that can be given up), `faults` (where tests kill the
+process).
 """

@@ -10,14 +10,16 @@ from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+from runtime import machine, spark_settings
 from runtime.errors import ConfigError
 
 #: The folder that holds the code: the top of a clone, or where packages are installed.
 ROOT = Path(__file__).resolve().parent.parent
 #: Whether that is a clone, which is a project itself and keeps everything below itself.
 IN_CLONE = (ROOT / "manage.py").is_file()
-#: So many models are built at the same time unless something else is asked for: each holds its change set in memory.
-MOST_BUILDS = 4
+#: So many models are built at the same time unless something else is asked for: each holds its change set in memory,
+#: for which there should be so many MiB of heap.
+MOST_BUILDS, HEAP_OF_A_BUILD = 8, 900
 SHORTEST_KEY = 32
 ON, OFF = ("on", "1", "yes", "true"), ("off", "0", "no", "false")
 SIZE = re.compile(r"\d+(\.\d+)? ?([KMGT]i?B|bytes)", re.I)
@@ -75,6 +77,10 @@ class Config:
     jars_dir: Path = ROOT / ".venv" / "jars"
     #: Heap of Spark's JVM, as Java takes it.
     driver_memory: str = "1800m"
+    #: Settings of Spark that a person gave, by Spark's names; some hold secrets.
+    spark: Mapping[str, str] = field(default_factory=dict, repr=False)
+    #: What of spark-defaults.conf does not count here.
+    spark_refused: tuple[spark_settings.Refused, ...] = ()
     #: Most memory of one question about records, as DuckDB takes it.
     duckdb_memory: str = "2GB"
     #: Most disk that copies of files in S3 may take, in bytes.
@@ -129,6 +135,11 @@ class Config:
         return "bin/up" if text == "up" else f"python manage.py {text}"
 
     @property
+    def spark_is_here(self) -> bool:
+        """Whether Spark computes on this machine alone."""
+        return self.spark_master.startswith("local")
+
+    @property
     def spark_needs_s3(self) -> bool:
         """Whether Spark itself reads and writes S3; records go there without it."""
         return self.lake_url.startswith("s3:") or self.staging_url.startswith("s3:")
@@ -153,6 +164,9 @@ def read(environment: Mapping[str, str] = os.environ) -> Config:
     project = Path(env.text("ONDATRA_PROJECT_DIR") or ROOT).resolve()
     data = Path(env.text("ONDATRA_DATA_DIR") or project / "data").resolve()
     web_host, web_port = env.text("ONDATRA_WEB_HOST") or "127.0.0.1", env.number(22, "ONDATRA_WEB_PORT", 8000)
+    spark = _spark(env, environment)
+    heap = env.checked(8, "SPARK_DRIVER_MEMORY", JVM_SIZE.fullmatch, "a size such as 1800m or 4g is expected")
+    heap = heap or spark.get("spark.driver.memory") or f"{machine.heap(machine.memory())}m"
     if data.exists() and not data.is_dir():
         env.refuse(1, "ONDATRA_DATA_DIR", str(data), "the path of a folder is expected")
 
@@ -164,7 +178,10 @@ def read(environment: Mapping[str, str] = os.environ) -> Config:
         tracking_url=env.place(4, "ONDATRA_TRACKING_URL", data / "store"),
         redis_url=env.checked(5, "REDIS_URL", _is_redis, "redis://HOST:PORT/0 is expected", hidden=True) or None,
         spark_master=env.checked(6, "SPARK_MASTER", MASTER.fullmatch, "local[2] or spark://HOST:7077 is expected")
-        or "local[2]",
+        or spark.get("spark.master")
+        or f"local[{max(machine.cores(), 2)}]",
+        spark=spark,
+        spark_refused=tuple(spark_settings.refused(environment)),
         s3_endpoint=env.address(7, "AWS_ENDPOINT_URL_S3") or env.address(7, "AWS_ENDPOINT_URL") or None,
         s3=S3(
             region=env.text("AWS_REGION") or env.text("AWS_DEFAULT_REGION") or "us-east-1",
@@ -173,10 +190,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Config:
             token=env.text("AWS_SESSION_TOKEN") or None,
         ),
         jars_dir=Path(env.text("ONDATRA_JARS_DIR") or (ROOT / ".venv" / "jars" if IN_CLONE else _cache(env) / "jars")),
-        driver_memory=env.checked(
-            8, "SPARK_DRIVER_MEMORY", JVM_SIZE.fullmatch, "a size such as 1800m or 4g is expected"
-        )
-        or "1800m",
+        driver_memory=heap,
         duckdb_memory=env.checked(9, "ONDATRA_DUCKDB_MEMORY", SIZE.fullmatch, "a size such as 2GB or 500MB is expected")
         or "2GB",
         store_cache_bytes=env.number(10, "ONDATRA_STORE_CACHE_BYTES", 2 * 1024**3, least=0),
@@ -187,7 +201,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Config:
         most_unwritten=env.number(13, "ONDATRA_MOST_UNWRITTEN", 5_000_000),
         keeps_sync_log=env.switch(14, "ONDATRA_SYNC_LOG"),
         upkeep=env.text("ONDATRA_UPKEEP") or "0 3 * * *",
-        builds=env.number(15, "ONDATRA_BUILDS", min(max(len(os.sched_getaffinity(0)), 2), MOST_BUILDS)),
+        builds=env.number(15, "ONDATRA_BUILDS", _builds(heap)),
         api_rate=env.number(20, "ONDATRA_API_RATE", 600),
         plain_build=env.switch(21, "ONDATRA_PLAIN_BUILD", usual=False),
         web_host=web_host,
@@ -196,7 +210,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Config:
         webhook_endpoints=env.addresses(25, "ONDATRA_WEBHOOK_ENDPOINTS"),
         tls_proxy=env.checked(30, "ONDATRA_TLS_PROXY", ADDRESS.fullmatch, "an IP address, or * for any, is expected"),
         fault=env.text("ONDATRA_FAULT"),
-        wrong=tuple(env.wrong),
+        wrong=tuple(sorted(env.wrong, key=lambda w: w.number)),
     )
 
 
@@ -261,6 +275,23 @@ def wrong_of_django(environment: Mapping[str, str]) -> tuple[Wrong, ...]:
     env.checked(23, "EMAIL_URL", _is_mail_server, expected, hidden=True)
     env.checked(26, "EMAIL_FROM", lambda text: "@" in text, "an address such as ondatra@example.com is expected")
     return tuple(env.wrong)
+
+
+def _spark(env: _Environment, environment: Mapping[str, str]) -> dict[str, str]:
+    """Settings of Spark that may be given. One of the environment, which is meant for this install, is refused as any
+    other wrong setting is."""
+    for variable, value in spark_settings.of_environment(environment).items():
+        if why := spark_settings.why_not(spark_settings.name_of(variable), value):
+            env.refuse(31, variable, "***" if spark_settings.HIDDEN.search(variable) else value, why)
+    return spark_settings.given(environment)
+
+
+def _builds(heap: str) -> int:
+    """As many as cores that the heap has room for, and two in any case."""
+    units = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024**2}
+    amount = re.fullmatch(r"(\d+)([kmgt]?)b?", heap.lower())
+    mib = int(amount[1]) * units.get(amount[2], 1 / machine.MIB) if amount else 0
+    return max(2, min(machine.cores(), MOST_BUILDS, int(mib // HEAP_OF_A_BUILD)))
 
 
 def _keys(env: _Environment) -> tuple[str, ...]:

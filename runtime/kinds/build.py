@@ -60,7 +60,7 @@ class Build:
 
         size = effort.size(asked.given) + (0 if self.fresh else self.table.size())
         self.small = size < effort.LITTLE
-        self._usual = effort.change(self.spark, effort.settings(size))
+        self._usual = effort.change(self.spark, effort.fitting(self.spark, size))
 
         self._may_be_quick = quick
         chained = quick and not self.small and proof.hashes(self.spark)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from runtime.lake import internals
+from runtime.spark_settings import GIVEN_PARTITIONS, PARTITIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,16 +46,25 @@ def are_few(rows: int) -> bool:
     return rows <= FEW
 
 
-def settings(size: int) -> dict[str, str]:
-    """Session settings for a build of so many bytes.
+def settings(size: int, cores: int = 2, partitions: str = "") -> dict[str, str]:
+    """Session settings for a build of so many bytes on so many cores; `partitions` that a person gave stand, but for a
+    small one.
 
     Without adaptive execution a small query is one job instead of one for each stage; and compiling code for it takes
     longer than to walk through its expressions: a run of a few rows is done in two thirds of the time.
     """
     if size < LITTLE:
-        return {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1", **_compiled(False)}
-    tasks = min(max(size // A_TASK, 4), 400) if size < UNKNOWN else 32
-    return {"spark.sql.adaptive.enabled": "true", "spark.sql.shuffle.partitions": str(tasks), **_compiled(True)}
+        return {"spark.sql.adaptive.enabled": "false", PARTITIONS: "1", **_compiled(False)}
+    tasks = min(max(size // A_TASK, 4), max(400, 4 * cores)) if size < UNKNOWN else max(32, 2 * cores)
+    return {"spark.sql.adaptive.enabled": "true", PARTITIONS: partitions or str(tasks), **_compiled(True)}
+
+
+def fitting(spark: SparkSession, size: int) -> dict[str, str]:
+    """The same on the cores that this engine has now."""
+    if size < LITTLE:
+        return settings(size)
+    given = str(spark.conf.get(GIVEN_PARTITIONS, "") or "")
+    return settings(size, spark.sparkContext.defaultParallelism, given)
 
 
 def _compiled(wanted: bool) -> dict[str, str]:
@@ -67,7 +77,7 @@ def _compiled(wanted: bool) -> dict[str, str]:
 @contextmanager
 def fit(spark: SparkSession, size: int) -> Iterator[None]:
     """The session with the settings for so many bytes, and afterwards as it was."""
-    before = change(spark, settings(size))
+    before = change(spark, fitting(spark, size))
     try:
         yield
     finally:

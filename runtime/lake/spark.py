@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
@@ -12,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from runtime import machine, spark_settings
 from runtime.config import Config, from_env
 from runtime.lake import internals, java
 from runtime.lake.jars import ready
@@ -19,44 +21,8 @@ from runtime.lake.jars import ready
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+log = logging.getLogger("ondatra.spark")
 _guard = threading.Lock()
-SETTINGS = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.sql.catalogImplementation": "in-memory",
-    "spark.sql.timestampType": "TIMESTAMP_NTZ",  # DuckDB's TIMESTAMP has no time zone
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.timeType.enabled": "true",
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.adaptive.enabled": "true",
-    "spark.sql.shuffle.partitions": "4",
-    "spark.databricks.delta.snapshotPartitions": "1",
-    "spark.databricks.delta.merge.materializeSource": "none",  # change sets are computed once before they are merged
-    "spark.databricks.delta.properties.defaults.enableDeletionVectors": "true",
-    "spark.sql.parquet.compression.codec": "zstd",
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # days before 1582 as they stand; files that an old Spark wrote say so themselves
-    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
-    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
-    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
-    # Delta reads its change feed through rows of Java, whose older dates have no 10 October 1582
-    "spark.sql.datetime.java8API.enabled": "true",
-    "spark.sql.variable.substitute": "false",  # no text names a setting or a variable of the environment
-    "spark.sql.execution.rangeExchange.sampleSizePerPartition": "2000",
-    # a build takes about forty classes: with the hundred that Spark keeps, each model's are compiled anew in each run,
-    # and run cold
-    "spark.sql.codegen.cache.maxEntries": "2000",
-    # what DuckDB is asked at once: a question costs as much as some thousand rows
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "40000",
-    "spark.sql.execution.arrow.maxBytesPerBatch": "33554432",
-    "spark.scheduler.mode": "FAIR",
-    # the filter of a table's hashes is one large result, which need not go through the block manager
-    "spark.task.maxDirectResultSize": "96m",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-}
 
 
 def session(config: Config | None = None) -> SparkSession:
@@ -72,29 +38,40 @@ def session(config: Config | None = None) -> SparkSession:
         config = config or from_env()
         java.find()
         jars = [str(p) for p in ready(config.jars_dir, "s3" if config.spark_needs_s3 else "delta")]
+        settings = _settings(config)
         builder = SparkSession.builder.appName("ondatra").master(config.spark_master)
-        for name, value in SETTINGS.items():
+        for name, value in settings.items():
             builder = builder.config(name, value)
-        if config.spark_master.startswith("local"):
-            builder = builder.config("spark.broadcast.compress", "false")  # nothing travels
         scratch = config.data_dir / "spark"
         scratch.mkdir(parents=True, exist_ok=True)
-        logging = Path(__file__).with_name("log4j2.properties")
+        log4j = Path(__file__).with_name("log4j2.properties")
         builder = (
-            builder.config("spark.jars", ",".join(jars))
+            builder.config("spark.jars", ",".join(filter(None, [*jars, settings.get("spark.jars")])))
             .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
-            .config("spark.local.dir", str(scratch))
+            .config("spark.local.dir", settings.get("spark.local.dir", str(scratch)))
             .config("spark.driver.memory", config.driver_memory)
-            .config("spark.driver.extraJavaOptions", f"-Dlog4j.configurationFile={logging} -Djava.io.tmpdir={scratch}")
+            .config(
+                "spark.driver.extraJavaOptions",
+                f"-Dlog4j.configurationFile={log4j} -Djava.io.tmpdir={scratch} "
+                + settings.get("spark.driver.extraJavaOptions", ""),
+            )
         )
         interrupt = signal.getsignal(signal.SIGINT)
         with _environment(config):
             made = builder.getOrCreate()
-        if config.spark_master.startswith("local"):
-            made.sparkContext.pythonExec = sys.executable  # the workers have this process's packages
+        if python := sys.executable if config.spark_is_here else settings.get("spark.pyspark.python"):
+            made.sparkContext.pythonExec = python  # on this machine the workers have this process's packages
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, interrupt)  # Spark puts one of its own there, which only ends its jobs
         return made
+
+
+def _settings(config: Config) -> dict[str, str]:
+    """What the session is begun with; what of spark-defaults.conf stays ours is said once."""
+    for refused in config.spark_refused:
+        log.warning("%s", refused)
+    address = "" if config.spark_is_here else machine.address_towards(config.spark_master)
+    return spark_settings.of_session(config.spark_master, machine.cores(), config.spark, address)
 
 
 def _forget_stopped() -> None:
@@ -146,6 +123,10 @@ def _environment(config: Config) -> Iterator[None]:
             for name, value in options.pop("env", os.environ).items()
             if _KEPT.match(name) or config.spark_needs_s3 and name.startswith("AWS_")
         }
+        if config.spark_refused:  # else Spark reads that file once more, by itself
+            none = config.data_dir / "spark" / "none.conf"
+            none.write_text("")
+            command = [command[0], "--properties-file", str(none), *command[1:]]
         return popen(command, env=kept, **options)
 
     java_gateway.Popen = started
