@@ -61,8 +61,9 @@ class Gate:
         self._told: dict[str, tuple[Node, Described]] = {}
         self._nodes: dict[str, list[Node]] = {}
         with_thread = ThreadPoolExecutor(1)  # a question of 20 ms that the first translation needs
+        own = self.con.cursor()  # texts are read ahead meanwhile
         self._functions = with_thread.submit(
-            lambda: self.other.execute(
+            lambda: own.execute(
                 "SELECT function_name, function_type FROM duckdb_functions() WHERE schema_name = 'main'"
             ).fetchall()
         )
