@@ -5,7 +5,10 @@ WORKDIR /app
 COPY requirements.lock .
 RUN pip install --no-cache-dir --require-hashes -r requirements.lock
 COPY runtime runtime
-# Delta's jars are fetched while the image is built: no start needs the network.
+# The jars of Delta and S3 are fetched while the image is built: no start needs the network.
 ENV ONDATRA_JARS_DIR=/opt/jars PYTHONUNBUFFERED=1 DJANGO_SETTINGS_MODULE=ondatra_web.settings
-RUN python -m runtime.lake.jars delta /opt/jars
+RUN python -m runtime.lake.jars s3 /opt/jars
 COPY . .
+# A plain user, who owns the data folder and nothing else; a volume mounted there takes over whose it is.
+RUN useradd --uid 10001 --create-home ondatra && install -d -o ondatra -g ondatra -m 700 /app/data
+USER ondatra

@@ -10,6 +10,7 @@ admin       the admin site, for support, on the `admin_site` that groups it
 audit       who did what
 queue       what an action asks for becomes a message
 jobs        the workers' actors: an id in, one call
+presence    a worker process is known from its first moment
 readiness   what a worker's first message would wait for
 clock       what happens by itself: schedules, retention, upkeep
 alerts      people are told: rules, what they found, channels, messages

@@ -19,6 +19,7 @@ from ondatra_web import checks, queue, workers  # noqa: E402
 from ondatra_web.alerts import sending  # noqa: E402
 from ondatra_web.clock.upkeep import keep_lake  # noqa: E402
 from ondatra_web.models import Organization, Workspace  # noqa: E402
+from ondatra_web.presence import Presence  # noqa: E402
 from ondatra_web.readiness import Readiness  # noqa: E402
 from ondatra_web.runs import relay  # noqa: E402
 from ondatra_web.tracking import exporting  # noqa: E402
@@ -26,6 +27,7 @@ from ondatra_web.tracking import sync_log as log_table  # noqa: E402
 from runtime.lake import spark  # noqa: E402
 
 checks.refuse()
+queue.broker().add_middleware(Presence())
 queue.broker().add_middleware(Readiness())
 #: Long runs are cut by their leases, not by a clock: Dramatiq's own limit of ten minutes would kill them.
 TIME_LIMIT = 7 * 24 * 3600 * 1000

@@ -47,6 +47,14 @@ def is_me(worker: Worker) -> bool:
     return os.getpid() in _mine and _mine[os.getpid()][0].pk == worker.pk
 
 
+def alive(kind: str, host: str | None = None) -> int:
+    """How many processes of that kind, of that host or of all, tell that they live; one that just died may be among
+    them."""
+    since = timezone.now() - LOST_AFTER
+    told = Worker.objects.filter(kind=kind, ended_at=None, heartbeat_at__gt=since)
+    return (told if host is None else told.filter(host=host)).count()
+
+
 def is_dead(worker: Worker | None) -> bool:
     """Whether that process is gone; what it had claimed is then free. None (never claimed) counts as dead."""
     if worker is None or worker.ended_at is not None:

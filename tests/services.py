@@ -34,7 +34,7 @@ def redis_program() -> str:
 
 
 @contextmanager
-def redis(folder: Path, port: int = 0) -> Iterator[str]:
+def redis(folder: Path, port: int = 0, host: str = "127.0.0.1") -> Iterator[str]:
     """The URL of a Redis of its own, with the settings of bin/up."""
     port = port or free_port()
     folder.mkdir(parents=True, exist_ok=True)
@@ -44,7 +44,9 @@ def redis(folder: Path, port: int = 0) -> Iterator[str]:
             "--port",
             str(port),
             "--bind",
-            "127.0.0.1",
+            host,
+            "--protected-mode",
+            "yes" if host == "127.0.0.1" else "no",
             "--dir",
             str(folder),
             "--save",
@@ -56,8 +58,8 @@ def redis(folder: Path, port: int = 0) -> Iterator[str]:
         start_new_session=True,
     )
     try:
-        _answers(port, process)
-        yield f"redis://127.0.0.1:{port}/0"
+        _answers(port, process, host)
+        yield f"redis://{host}:{port}/0"
     finally:
         process.kill()
         process.wait()
@@ -105,7 +107,7 @@ def postgres() -> Iterator[str]:
 
 
 @contextmanager
-def postgres_server() -> Iterator[Postgres]:
+def postgres_server(host: str = "127.0.0.1", more: str = "") -> Iterator[Postgres]:
     """A PostgreSQL of its own. fsync is off: no test of crash safety may rest on it."""
     before = _as_server_user()
     # not below pytest's folder: its parents are closed to the user postgres
@@ -137,12 +139,15 @@ def postgres_server() -> Iterator[Postgres]:
             cwd="/",
         )
         control = [*before, _postgres_program("pg_ctl"), "-D", data, "-w", "-t", "30"]
+        if host != "127.0.0.1":
+            with (folder / "data" / "pg_hba.conf").open("a") as rules:
+                rules.write("host all all samenet scram-sha-256\n")
         options = (
-            f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off -c synchronous_commit=off -c "
+            f"-p {port} -k {folder} -c listen_addresses={host} {more} -c fsync=off -c synchronous_commit=off -c "
             f"full_page_writes=off"
         )
         server = Postgres(
-            f"postgres://app:secret@127.0.0.1:{port}/postgres", control, ["-l", f"{data}/log", "-o", options, "start"]
+            f"postgres://app:secret@{host}:{port}/postgres", control, ["-l", f"{data}/log", "-o", options, "start"]
         )
         server.starts()
         try:
@@ -153,11 +158,11 @@ def postgres_server() -> Iterator[Postgres]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _answers(port: int, process: subprocess.Popen[bytes]) -> None:
+def _answers(port: int, process: subprocess.Popen[bytes], host: str) -> None:
     end = time.monotonic() + 30
     while time.monotonic() < end and process.poll() is None:
         try:
-            socket.create_connection(("127.0.0.1", port), 0.5).close()
+            socket.create_connection((host, port), 0.5).close()
             return
         except OSError:
             time.sleep(0.05)

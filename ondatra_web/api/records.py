@@ -222,10 +222,10 @@ class ExportFile(Api):
         export = self.export_of(export_id)
         if export.status in export.OPEN:
             raise TooEarly(f"export {export.pk} is {export.status}: wait until it is done")
-        if export.status != export.Status.DONE or not exporting.place(export).exists():
+        place = exporting.fetched(export)
+        if place is None:
             raise Gone(f"export {export.pk} has no file any more: start another")
         reads.of_export(self.token.user, export, token=self.token.pk)
-        place = exporting.place(export)
         return FileResponse(place.open("rb"), as_attachment=True, filename=exporting.name_of(export))
 
 

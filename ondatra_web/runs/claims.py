@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import Exists, F, OuterRef, QuerySet
 from django.utils import timezone
 
 from ondatra_web import workers
@@ -71,6 +71,15 @@ _taken: set[tuple[int, int]] = set()  # deliveries with the lease under which th
 def _is_astray(delivery: Delivery) -> bool:
     """Claimed for this process by a transaction whose end it never heard of, because the connection broke."""
     return delivery.owner_id == workers.me().pk and (delivery.pk, delivery.lease) not in _taken
+
+
+@patiently
+def others_wait(run: Run) -> bool:
+    """Whether there is another run with something to deliver that nobody works on."""
+    theirs = Delivery.objects.filter(run=OuterRef("pk"))
+    waiting, working = (theirs.filter(status=s) for s in (Delivery.Status.WAITING, Delivery.Status.CLAIMED))
+    idle = Run.objects.filter(Exists(waiting), ~Exists(working), status=Run.Status.WORKING, staged=True)
+    return idle.exclude(pk=run.pk).exists()
 
 
 def release(run: Run) -> int:

@@ -93,17 +93,20 @@ def resend_here(made: resending.Prepared, begun: Callable[[Run], None]) -> Walk:
     return made.walk
 
 
-def deliver_run(walk: Walk, run: Run, slots: int | None = None) -> None:
+def deliver_run(
+    walk: Walk, run: Run, slots: int | None = None, *, give_way: Callable[[], bool] = lambda: False
+) -> bool:
     """Delivers chunk after chunk until none is free; files of one are written while the next is pushed. Whoever closes
-    the last one closes the run."""
+    the last one closes the run. Whether it stopped before that, because after a chunk it was to give way."""
     run = Run.objects.select_related("sync").get(pk=run.pk)
     database, shared = DatabaseOutbox(), delivery_run(walk, run)
     most = walk.push(run).api.push.max_concurrent
     if "push" not in run.step_times:
         patiently(progress.set_step)(run.pk, "push")
 
+    gives_way = False
     with Filing(database, _give_back) as filing:
-        while (claim := claims.take(run, slots or most, most)) is not None:
+        while not gives_way and (claim := claims.take(run, slots or most, most)) is not None:
             try:
                 said = deliver.deliver(claim, shared, database, filing)
             except LeaseLost as lost:
@@ -114,7 +117,9 @@ def deliver_run(walk: Walk, run: Run, slots: int | None = None) -> None:
                 raise
             if said.stopped or said.cancelled:
                 ending.stop(run, said.stopped)
+            gives_way = give_way()
     ending.finish(walk, run)
+    return gives_way
 
 
 def _give_back(claim: Claim) -> None:

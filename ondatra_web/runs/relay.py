@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from ondatra_web import queue
+from ondatra_web import queue, workers
 from ondatra_web.models import Delivery, Run
-from ondatra_web.runs import beginning, ending, execution, resending, walk
+from ondatra_web.runs import beginning, claims, ending, execution, resending, walk
 from ondatra_web.runs.patience import patiently
 from ondatra_web.runs.walk import Walk
 from runtime.errors import OndatraError
-
-#: Messages that wake push workers for one run, at most.
-PUSH_WORKERS = 2
 
 
 def stage(run_id: int) -> None:
@@ -49,15 +46,16 @@ def _staged(run: Run) -> tuple[Walk, str | None]:
 
 
 def _wake(run: Run, max_concurrent: int) -> None:
-    """As many push messages as can work side by side, at least one: it also closes a run that has nothing to send."""
+    """A message for each push worker that lives, as far as they can work side by side, with its share of the calls; at
+    least one, which also closes a run that has nothing to send."""
     waiting = Delivery.objects.filter(run=run).exclude(status=Delivery.Status.CLOSED).count()
-    messages = max(1, min(max_concurrent, waiting, PUSH_WORKERS))
+    messages = max(1, min(max_concurrent, waiting, workers.alive("push")))
     for _ in range(messages):
         queue.send("push", run.pk, max(1, max_concurrent // messages))
 
 
 def push(run_id: int, slots: int = 1) -> None:
-    """Delivers what is free of a run's chunks."""
+    """Delivers what is free of a run's chunks; after each chunk other runs go first that nobody works on."""
     run = _run(run_id)
     if run.status not in Run.AT_WORK or not run.staged:
         return
@@ -68,7 +66,8 @@ def push(run_id: int, slots: int = 1) -> None:
         ending.close(run)
         return
     run.sync.refresh_from_db()
-    execution.deliver_run(made, run, slots)
+    if execution.deliver_run(made, run, slots, give_way=lambda: claims.others_wait(run)):
+        queue.send("push", run.pk, slots)  # behind them
 
 
 def _run(run_id: int) -> Run:

@@ -22,9 +22,11 @@ from ondatra_web.models import Export, Run
 from ondatra_web.tracking import records as web_records
 from runtime.custody import private
 from runtime.custody.redact import everywhere
-from runtime.errors import Cancelled, ConfigError, OndatraError
+from runtime.errors import Cancelled, ConfigError, OndatraError, StoreError
 from runtime.records import exports, query
 from runtime.records.filter import Filter
+from runtime.store.base import Store
+from runtime.store.opening import open_store
 
 log = logging.getLogger("ondatra.exporting")
 KEPT = dt.timedelta(days=3)
@@ -74,7 +76,40 @@ def cancel(export: Export, *, user: AbstractBaseUser | None = None) -> None:
 
 
 def place(export: Export) -> Path:
+    """Where the worker that does the job writes; where staging is a folder, the file stays there."""
     return Path(settings.ONDATRA.data_dir) / "exports" / f"{export.pk}.{export.format}"
+
+
+def _bucket(export: Export) -> tuple[Store, str] | None:
+    """Where workers and pages are different machines, which share a bucket and no folder: the file's place in it."""
+    if not settings.ONDATRA.staging_url.startswith("s3:"):
+        return None
+    return open_store(settings.ONDATRA.staging_url), f"exports/{export.pk}.{export.format}"
+
+
+def fetched(export: Export) -> Path | None:
+    """The file on this machine; None where there is none any more."""
+    there = _bucket(export)
+    if export.status != Export.Status.DONE:
+        return None
+    if there is None or place(export).exists():
+        return place(export) if place(export).exists() else None
+    store, path = there
+    return store.local(path) if store.exists(path) else None
+
+
+def _handed_over(export: Export) -> None:
+    if there := _bucket(export):
+        store, path = there
+        store.put_file(path, place(export))
+        place(export).unlink()
+
+
+def _gone(export: Export) -> None:
+    place(export).unlink(missing_ok=True)
+    if there := _bucket(export):
+        store, path = there
+        store.delete(path)
 
 
 def name_of(export: Export) -> str:
@@ -101,7 +136,9 @@ def work(export_id: int) -> None:
                 files, chosen, cast(exports.Format, export.format), sink, progress=_teller(export), problems=problems
             )
         part.replace(file)
-        _end(export, Export.Status.DONE, "; ".join(problems[:20]), rows=rows, size=file.stat().st_size)
+        size = file.stat().st_size
+        _handed_over(export)
+        _end(export, Export.Status.DONE, "; ".join(problems[:20]), rows=rows, size=size)
     except Cancelled:
         log.info("export %s was cancelled or taken over", export.pk)
     except (OndatraError, OSError) as error:
@@ -150,7 +187,7 @@ def _end(export: Export, status: str, error: str, **more: int) -> None:
         )
         and status == Export.Status.DONE
     ):
-        place(export).unlink(missing_ok=True)  # cancelled at the last moment
+        _gone(export)  # cancelled at the last moment
 
 
 # by the clock
@@ -171,5 +208,9 @@ def remove_old() -> None:
 
 
 def remove(export: Export) -> None:
-    place(export).unlink(missing_ok=True)
+    try:
+        _gone(export)
+    except StoreError as error:
+        log.warning("the file of export %s stays for now: %s", export.pk, error)
+        return
     Export.objects.filter(pk=export.pk).update(status=Export.Status.REMOVED)

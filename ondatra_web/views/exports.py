@@ -69,10 +69,10 @@ def _context(found: Export) -> dict[str, object]:
 @login_required
 def file(request: SignedIn, export_id: int) -> HttpResponse | FileResponse:
     found = export_for(request.user, export_id)
-    place = exporting.place(found)
+    place = exporting.fetched(found)
     if visible(found.run) != "shown" or found.status == Export.Status.REMOVED:
         return refused(410, f"the file of export {found.pk} is not kept any more")
-    if found.status != Export.Status.DONE or not place.exists():
+    if place is None:
         return refused(404, f"export {found.pk} has no file: it is {found.status}")
     reads.of_export(request.user, found)
     return FileResponse(

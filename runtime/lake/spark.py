@@ -57,7 +57,7 @@ def session(config: Config | None = None) -> SparkSession:
             )
         )
         interrupt = signal.getsignal(signal.SIGINT)
-        with _environment(config):
+        with _environment(config, settings["spark.driver.bindAddress"]):
             made = builder.getOrCreate()
         if python := sys.executable if config.spark_is_here else settings.get("spark.pyspark.python"):
             made.sparkContext.pythonExec = python  # on this machine the workers have this process's packages
@@ -111,8 +111,9 @@ _KEPT = re.compile(
 
 
 @contextmanager
-def _environment(config: Config) -> Iterator[None]:
-    """The JVM is started with a part of the environment. pyspark hands on all of it, and asks nobody."""
+def _environment(config: Config, bound: str) -> Iterator[None]:
+    """The JVM is started with a part of the environment, and bound to that address. pyspark hands on all of it, and
+    asks nobody."""
     from pyspark import java_gateway
 
     popen = java_gateway.Popen
@@ -123,6 +124,8 @@ def _environment(config: Config) -> Iterator[None]:
             for name, value in options.pop("env", os.environ).items()
             if _KEPT.match(name) or config.spark_needs_s3 and name.startswith("AWS_")
         }
+        if bound:  # else Java looks for the machine's name, which need not be known to it
+            kept.setdefault("SPARK_LOCAL_IP", bound)
         if config.spark_refused:  # else Spark reads that file once more, by itself
             none = config.data_dir / "spark" / "none.conf"
             none.write_text("")

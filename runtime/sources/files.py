@@ -22,6 +22,7 @@ import duckdb
 
 from runtime.config import from_env
 from runtime.errors import BuildError
+from runtime.sources import brought
 from runtime.sql import delta
 from runtime.sql.files import call
 from runtime.sql.model import FileRead, SqlProblems
@@ -91,9 +92,10 @@ def open_file(spark: SparkSession, read: FileRead) -> DataFrame:
         frame = spark.read.format("delta").load(str(_delta(spark, read)))
     elif (opened := _direct(read)) is not None:
         weakref.finalize(spark, opened.close)
-        frame = spark.read.parquet(*(map(str, opened.numbered()) if _here(spark) else map(_escaped, opened.matches)))
+        frame = spark.read.parquet(*_seen(spark, opened))
     else:
-        frame = spark.read.parquet(str(staged(read)))
+        folder = staged(read)
+        frame = spark.read.parquet(*([str(folder)] if _here(spark) else brought.bring(folder.name, _parts(folder))))
     return frame.selectExpr(
         *(f"CAST({name_quoted(c.name)} AS {c.spark_type}) AS {name_quoted(c.name)}" for c in read.columns)
     )
@@ -102,6 +104,23 @@ def open_file(spark: SparkSession, read: FileRead) -> DataFrame:
 def _here(spark: SparkSession) -> bool:
     """Whether Spark's tasks run on this machine, where they see what this process has opened."""
     return str(spark.sparkContext.master).startswith("local")
+
+
+def _seen(spark: SparkSession, opened: Opened) -> list[str]:
+    """The opened files where Spark's tasks see them: on this machine the links; elsewhere the same paths, if the lake
+    is a folder that all machines have, else copies in the staging area."""
+    if _here(spark):
+        return [str(path) for path in opened.numbered()]
+    if from_env().lake_url.startswith("file:"):
+        return [_escaped(match) for match in opened.matches]
+    state = [[str(m.path), (info := m.real.stat()).st_size, info.st_mtime_ns] for m in opened.matches]
+    name = hashlib.sha256(json.dumps(state).encode()).hexdigest()[:24]
+    return brought.bring(name, {f"{n}.parquet": Path(path) for n, path in enumerate(opened.numbered())})
+
+
+def _parts(folder: Path) -> dict[str, Path]:
+    """What DuckDB wrote, by names that Spark reads."""
+    return {f"{n}.parquet": path for n, path in enumerate(sorted(folder.rglob("*.parquet")))}
 
 
 def _escaped(match: Match) -> str:

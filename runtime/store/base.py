@@ -47,6 +47,10 @@ class Store(ABC):
         """Writes a file, whole, whatever was there: readers see the old or the new one."""
 
     @abstractmethod
+    def put_file(self, path: str, file: Path) -> None:
+        """The same with a file of any size, which is not read into memory at once."""
+
+    @abstractmethod
     def get(self, path: str) -> bytes:
         """Raises StoreError where there is no such file."""
 

@@ -56,6 +56,16 @@ class FolderStore(Store):
         except OSError as error:
             raise self._error("written", place, error) from error
 
+    def put_file(self, path: str, file: Path) -> None:
+        place = self._place(path)
+        temporary = place.with_name(f".{place.name}.{uuid.uuid4().hex}.part")
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, temporary)
+            os.replace(temporary, place)
+        except OSError as error:
+            raise self._error("written", place, error) from error
+
     def get(self, path: str) -> bytes:
         place = self._place(path)
         try:

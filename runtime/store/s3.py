@@ -130,6 +130,11 @@ class S3Store(Store):
             else:
                 self.client.put_object(Bucket=self.bucket, Key=self._key(path), Body=data)
 
+    def put_file(self, path: str, file: Path) -> None:
+        self._etags.pop(path, None)
+        with self._told("written", path):
+            self.client.upload_file(str(file), self.bucket, self._key(path))
+
     def _put_parts(self, path: str, data: bytes, *, only_new: bool) -> None:
         where: Any = {"Bucket": self.bucket, "Key": self._key(path)}
         if only_new and self.exists(path):  # saves the parts; the last request decides

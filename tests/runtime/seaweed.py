@@ -94,7 +94,7 @@ def _free_ports() -> int:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[S3Server]:
+def running(folder: Path, host: str = "127.0.0.1") -> Iterator[S3Server]:
     b = _free_ports()
     config = folder / "s3.json"
     config.write_text(
@@ -124,8 +124,8 @@ def running(folder: Path) -> Iterator[S3Server]:
             str(weed()),
             "server",
             f"-dir={folder / 'data'}",
-            "-ip=127.0.0.1",
-            "-ip.bind=127.0.0.1",
+            f"-ip={host}",
+            f"-ip.bind={host}",
             "-master.telemetry=false",
             f"-master.port={b + 1}",
             f"-master.port.grpc={b + 11}",
@@ -152,8 +152,8 @@ def running(folder: Path) -> Iterator[S3Server]:
         start_new_session=True,
     )
     try:
-        _wait(f"http://127.0.0.1:{b}/", process)
-        server = S3Server(f"http://127.0.0.1:{b}")
+        _wait(f"http://{host}:{b}/", process)
+        server = S3Server(f"http://{host}:{b}")
         make_bucket(server, BUCKET)
         yield server
     finally:
