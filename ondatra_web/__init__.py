@@ -14,6 +14,7 @@ presence    a worker process is known from its first moment
 readiness   what a worker's first message would wait for
 clock       what happens by itself: schedules, retention, upkeep
 alerts      people are told: rules, what they found, channels, messages
+environment whether the install has what it needs, each part with what to do
 runs        a run from its begin to its end, with the database as the runtime's ledger and outbox
 tracking    where a run's records lie and who may ask for them: stores, buckets, exports, fact tables
 signing_in  by name and password, with a limit of attempts

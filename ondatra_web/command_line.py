@@ -51,6 +51,7 @@ COMMANDS = {
         "token": "make, list or revoke tokens of the HTTP API",
         "changepassword": "give a user a new password",
         "migrate": "bring the database of an earlier version up to date",
+        "environment": "check database, Redis, workers, Spark, store, disk and versions",
         "scheduler": "start scheduled runs and look after what waits",
         "store": "show, check or change where records are kept",
         "fact_tables": "write the fact tables now",

@@ -24,6 +24,7 @@ STATES = [
 SORTS = [("", "By name"), ("last", "Last run first"), ("next", "Next run first"), ("due", "Most due first")]
 RUN_STATES = [("", "Any state"), *((state.value, state.label) for state in Run.Status)]
 LEVELS = [("", "Any level"), ("info", "Info"), ("print", "Printed"), ("warn", "Warning"), ("error", "Error")]
+SCHEDULES = [("", "All"), ("followed", "Followed"), ("paused", "Paused")]
 TRIGGERS = [
     ("", "Any trigger"),
     ("schedule", "Schedule"),
@@ -75,6 +76,14 @@ class SyncFilterForm(AddressForm):
     tag = forms.CharField(required=False, max_length=200)
     workspace = forms.CharField(required=False, max_length=50)
     sort = forms.ChoiceField(required=False, choices=SORTS)
+
+
+class NameFilterForm(AddressForm):
+    q = forms.CharField(required=False, max_length=200)
+
+
+class ScheduleFilterForm(NameFilterForm):
+    state = forms.ChoiceField(required=False, choices=SCHEDULES)
 
 
 class RunFilterForm(AddressForm):

@@ -1,28 +1,43 @@
 """What a worker's first message would wait for is begun when the worker begins: the engine of a pipeline worker, the
-process beside a push worker."""
+process beside a push worker. That it lives is known from then on as well."""
 
 from __future__ import annotations
 
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import dramatiq
+from django.db import connection
 
+from ondatra_web import workers
 from runtime.lake import spark
 from runtime.push import sandbox
 
 log = logging.getLogger("ondatra.workers")
+#: The kinds of workers, each with a queue of its name.
+QUEUES = ("pipeline", "push", "alerts")
 
 
 class Readiness(dramatiq.Middleware):
     """Of worker processes, by the queues that they take messages from; without a choice that is all of them."""
 
     def after_worker_boot(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:
-        queues = worker.consumer_whitelist or {"pipeline", "push"}
+        queues = worker.consumer_whitelist or QUEUES
+        kind = " ".join(queue for queue in QUEUES if queue in queues)
+        threading.Thread(target=_begun, args=("sign", partial(_sign, kind)), name="sign", daemon=True).start()
         for queue, begin in (("pipeline", _engine), ("push", sandbox.sandbox)):
             if queue in queues:
-                threading.Thread(target=_begun, args=(begin,), name="readiness", daemon=True).start()
+                threading.Thread(
+                    target=_begun, args=(begin.__name__.strip("_"), begin), name="readiness", daemon=True
+                ).start()
+
+
+def _sign(kind: str) -> None:
+    """The first sign of life, which people look for before there is work."""
+    workers.me(kind)
+    connection.close()
 
 
 def _engine() -> None:
@@ -30,8 +45,8 @@ def _engine() -> None:
     log.info("Spark is ready")
 
 
-def _begun(begin: Callable[[], object]) -> None:
+def _begun(name: str, begin: Callable[[], object]) -> None:
     try:
         begin()
     except Exception as error:  # the first message tries it again, and says what is wrong where a person looks
-        log.warning("%s did not begin: %s", begin.__name__.strip("_"), error)
+        log.warning("%s did not begin: %s", name, error)

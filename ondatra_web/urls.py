@@ -19,7 +19,18 @@ from ondatra_web.views import (
     store,
     syncs,
 )
-from ondatra_web.views.settings import account, alert_channels, alert_rules, audit, members, tokens, workspaces
+from ondatra_web.views.settings import (
+    account,
+    alert_channels,
+    alert_rules,
+    audit,
+    environment,
+    members,
+    retention,
+    schedules,
+    tokens,
+    workspaces,
+)
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -85,6 +96,9 @@ urlpatterns = [
     path("settings/workspaces/add/", workspaces.add, name="add_workspace"),
     path("settings/workspaces/<int:workspace_id>/", workspaces.workspace, name="workspace"),
     path("settings/workspaces/<int:workspace_id>/save/", workspaces.save, name="save_workspace"),
+    path("settings/retention/", retention.retention, name="retention"),
+    path("settings/schedules/", schedules.schedules, name="schedules"),
+    path("settings/environment/", environment.environment, name="environment"),
     path("settings/tokens/", tokens.index, name="tokens"),
     path("settings/tokens/make/", tokens.make, name="make_token"),
     path("settings/tokens/<int:token_id>/revoke/", tokens.revoke, name="revoke_token"),

@@ -264,7 +264,7 @@ def test_a_fresh_install_has_an_organization_and_a_workspace_for_this_folder(db:
 
 
 def test_jars_that_spark_ships_itself_are_left_out() -> None:
-    from runtime.lake.jars import artifact
+    from runtime.lake.packages import artifact
 
     named = [
         "org.slf4j_slf4j-api-2.0.13.jar",

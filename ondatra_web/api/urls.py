@@ -55,6 +55,7 @@ urlpatterns = [
     path("v1/alert_channels/<int:channel_id>/deliveries", alert_channels.Deliveries.as_view()),
     path("v1/alert_deliveries/<int:delivery_id>/retry", alert_channels.Retry.as_view()),
     path("v1/health", health.Health.as_view()),
+    path("v1/environment", health.Environment.as_view()),
     path("v1/schema", SpectacularAPIView.as_view(authentication_classes=[], permission_classes=[]), name="api_schema"),
     path(
         "docs",

@@ -9,7 +9,7 @@ from django.utils import timezone
 class Worker(models.Model):
     """A process. It holds an OS lock on `lock` for life: a free lock proves that it is dead."""
 
-    kind = models.CharField(max_length=20)  # run, pipeline, push, scheduler
+    kind = models.CharField(max_length=20)  # run, pipeline, push, alerts, scheduler; several with blanks between
     host = models.CharField(max_length=255)
     pid = models.IntegerField()
     lock = models.CharField(

@@ -181,7 +181,7 @@ def start(request: SignedIn, sync_id: int) -> HttpResponse:
 def pause(request: SignedIn, sync_id: int) -> HttpResponse:
     actions.pause_sync(sync_for(request.user, sync_id, OPERATE), user=request.user)
     messages.success(request, "Paused: its schedule starts no run until it is resumed; a person still can.")
-    return redirect("sync", sync_id)
+    return _back(request, sync_id)
 
 
 @require_POST
@@ -189,7 +189,12 @@ def pause(request: SignedIn, sync_id: int) -> HttpResponse:
 def resume(request: SignedIn, sync_id: int) -> HttpResponse:
     actions.resume_sync(sync_for(request.user, sync_id, OPERATE), user=request.user)
     messages.success(request, "Resumed: its schedule starts runs again.")
-    return redirect("sync", sync_id)
+    return _back(request, sync_id)
+
+
+def _back(request: SignedIn, sync_id: int) -> HttpResponse:
+    """To the page whose button it was."""
+    return redirect("schedules") if request.POST.get("back") == "schedules" else redirect("sync", sync_id)
 
 
 @login_required

@@ -6,7 +6,6 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -14,40 +13,15 @@ import tempfile
 from pathlib import Path
 
 from runtime.errors import ConfigError
+from runtime.lake.packages import LAST, artifact, packages_of, present, usable
 
 log = logging.getLogger("ondatra.jars")
 
-DELTA = ("io.delta:delta-spark_4.2_2.13:4.4.0",)
-#: PostgreSQL as a source; drivers of other databases are fetched by whoever needs them.
-POSTGRESQL = ("org.postgresql:postgresql:42.7.8",)
-AWS = "2.35.4"
-#: A lake on S3. The SDK's bundle would be 686 MB; these parts are all that s3a needs.
-S3 = (
-    "org.apache.hadoop:hadoop-aws:3.5.0",
-    *(
-        f"software.amazon.awssdk:{part}:{AWS}"
-        for part in ("s3", "s3-transfer-manager", "sts", "apache-client", "netty-nio-client")
-    ),
-)
-PACKAGES = {"delta": DELTA + POSTGRESQL, "s3": DELTA + POSTGRESQL + S3}
-#: What is put into the folder last: where it is, the others are.
-LAST = {"delta": "delta-spark_", "s3": "hadoop-aws"}
 EXCLUDED = (
     "software.amazon.awssdk:bundle",
     "org.apache.hadoop:hadoop-client-api",
     "org.apache.hadoop:hadoop-client-runtime",
 )
-
-
-def _packages(wanted: str) -> tuple[str, ...]:
-    return PACKAGES.get(wanted) or (wanted,)
-
-
-def present(folder: Path, wanted: str) -> bool:
-    """Whether everything wanted was fetched into the folder before; `complete` names what was."""
-    stamp = folder / "complete"
-    known = stamp.read_text().split() if stamp.exists() else []
-    return set(_packages(wanted)) <= set(known) and any(folder.glob("*.jar"))
 
 
 def ready(folder: Path, wanted: str) -> list[Path]:
@@ -56,11 +30,7 @@ def ready(folder: Path, wanted: str) -> list[Path]:
     Raises ConfigError with the way out.
     """
 
-    def found() -> list[Path]:
-        jars = sorted(folder.glob("*.jar"))
-        return jars if any(artifact(p.name).startswith(LAST[wanted]) for p in jars) else []
-
-    if jars := found():
+    if jars := usable(folder, wanted):
         return jars
 
     elsewhere = f"fetch them elsewhere (python -m runtime.lake.jars {wanted} FOLDER) and set ONDATRA_JARS_DIR"
@@ -68,14 +38,14 @@ def ready(folder: Path, wanted: str) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not found():
+            if not usable(folder, wanted):
                 _fetch_apart(folder, wanted)
     except OSError as error:
         raise ConfigError(f"the jars for Spark cannot be kept in {folder} ({error.strerror}): {elsewhere}") from None
     except subprocess.CalledProcessError as error:
         said = (error.output or "").strip().splitlines() or ["nothing"]
         raise ConfigError(f"the jars for Spark could not be fetched ({said[-1]}): {elsewhere}") from None
-    return found()
+    return usable(folder, wanted)
 
 
 def _fetch_apart(folder: Path, wanted: str) -> None:
@@ -93,19 +63,12 @@ def _fetch_apart(folder: Path, wanted: str) -> None:
     )
 
 
-def artifact(file_name: str) -> str:
-    """org.slf4j_slf4j-api-2.0.13.jar -> slf4j-api. Ivy puts the group before the name; Spark's own jars have none."""
-    name = re.sub(r"-\d[^/]*\.jar$", "", file_name)
-    group, _, rest = name.partition("_")
-    return rest if rest and "." in group else name
-
-
 def fetch(folder: Path, wanted: str) -> list[str]:
     """Fetches, and keeps what Spark does not ship itself. Needs the network."""
     import pyspark
     from pyspark.sql import SparkSession
 
-    packages = _packages(wanted)
+    packages = packages_of(wanted)
     with tempfile.TemporaryDirectory() as ivy:
         # a session resolves its packages before it starts; nothing else of it is needed
         (

@@ -25,6 +25,17 @@ ALERTS = (
     "/settings/channels/",
     "/settings/channels/1/",
 )
+SETTINGS = (
+    "account",
+    "members",
+    "schedules",
+    "retention",
+    "workspaces",
+    "workspaces/new",
+    "tokens",
+    "environment",
+    "audit",
+)
 
 
 def _identifiers(page: Page) -> list[str]:
@@ -36,6 +47,20 @@ def test_the_engine_is_ready_before_somebody_asks_for_a_run(served: str, home: P
     while "Spark is ready" not in (said := (home / "worker.log").read_text()):
         assert time.monotonic() < until, said
         time.sleep(0.2)
+
+
+def test_the_environment_tells_which_processes_live(signed_in: Page, install: Install) -> None:
+    signed_in.goto(f"{install.url}/settings/environment/")
+
+    told = {
+        row.locator("td").first.inner_text(): row.locator(".tag").inner_text()
+        for row in signed_in.locator("tbody tr").all()
+    }
+    works = ("Database", "Redis", "Pipeline workers", "Push workers", "Alerts workers", "Spark", "Store", "Versions")
+    assert {part: told[part] for part in (*works, "Scheduler")} == {
+        **dict.fromkeys(works, "Works"),
+        "Scheduler": "Does not work",
+    }
 
 
 def test_a_run_started_in_the_browser_ends_with_sums_that_close(signed_in: Page, install: Install) -> None:
@@ -214,9 +239,7 @@ def test_pages_fit_and_have_no_barriers(signed_in: Page, install: Install, width
     found: dict[str, Any] = {}
 
     opened = f"{install.run}records/?status=rejected&record=records_updated.0:3"
-    settings = [
-        f"/settings/{page}/" for page in ("account", "members", "workspaces", "workspaces/new", "tokens", "audit")
-    ]
+    settings = [f"/settings/{page}/" for page in SETTINGS]
     lists = ("/", "/syncs/", "/syncs/1/", "/models/", "/store/", "/find/?q=N103AA")
     for address in (*lists, install.run, opened, *settings, *ALERTS):
         signed_in.goto(address if address.startswith("http") else install.url + address)
