@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from django.db.models import Q
 
 from ondatra_web.models import Chunk, Delivery, Run
 from ondatra_web.runs import waiting
@@ -120,7 +121,9 @@ def plan(run: Run, chosen: Filter) -> Plan:
 
 
 def _matching(run: Run, chosen: Filter) -> pa.Table:
-    batches = list(exports.selected(web_records.files_of(run), chosen, "identifier, CAST(row_id AS BIGINT) AS row_id"))
+    batches = list(
+        exports.selected(web_records.asked_files(run, chosen), chosen, "identifier, CAST(row_id AS BIGINT) AS row_id")
+    )
     schema = pa.schema([("identifier", pa.string()), ("row_id", pa.int64())])
     return pa.Table.from_batches([b.cast(schema) for b in batches], schema)
 
@@ -156,7 +159,8 @@ class _Things:
         self.keys: dict[int, str] = {}
         self.wanted = row_ids.combine_chunks() if not self.keyed else pa.array([], pa.string())
         if self.keyed:  # the chunks have the keys as they are; records may show them masked
-            chunks = Chunk.objects.filter(pk__in=Delivery.objects.filter(run=run).values("chunk")).order_by("pk")
+            sent = Q(pk__in=Delivery.objects.filter(run=run).values("chunk"))
+            chunks = Chunk.objects.filter(sent | Q(staged_by=run), sync=run.sync_id).order_by("pk")
             self.keys = dict(_pairs(chunks, row_ids))
             self.wanted = pa.array(sorted(set(self.keys.values())), pa.string())
 

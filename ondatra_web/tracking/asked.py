@@ -1,4 +1,4 @@
-"""Which records somebody asks for: the one home of what the window, downloads, exports, retries and the API take."""
+"""Which records somebody asks for: the one home of what window, downloads, exports, retries, API and commands take."""
 
 from __future__ import annotations
 
@@ -17,20 +17,24 @@ PLAIN = ("operation", "change_type", "message", "outcome", "attempt", "batch")
 
 
 def filter_of(run: Run, given: Mapping[str, Any]) -> Filter:
-    """`group` is the id of a message group of the run, `q` a text that is looked for `within` an identifier, message or
-    payload, compared as `how` says. Raises ConfigError for a group of another run."""
+    """`group` is the id of a message group of the run, `identifiers` whole ones of which a record has any, `q` a text
+    that is looked for `within` an identifier, message or payload, compared as `how` says. Raises ConfigError for a
+    group of another run, and a status that there is not."""
     group = _group(run, given.get("group"))
     q = given.get("q") or None
     plain: dict[str, Any] = {name: given.get(name) or None for name in PLAIN}
-    return Filter(
+    chosen = Filter(
         **plain,
         status=given.get("status") or (group.status if group else None),
         identifier=given.get("primary_identifier"),
+        identifiers=tuple(given.get("identifiers") or ()),
         pattern=group.pattern if group else None,
         text=q,
         within=(given.get("within") or None) if q else None,
         how=(given.get("how") or None) if q else None,
     )
+    chosen.where()  # a wrong status is an error before anything is read
+    return chosen
 
 
 def _group(run: Run, chosen: Any) -> MessageGroup | None:

@@ -15,7 +15,6 @@ from ondatra_web.tracking import asked, records
 from ondatra_web.views.filters import chosen_of
 from ondatra_web.views.shown import SignedIn
 from runtime.errors import OndatraError
-from runtime.records.filter import Filter
 
 
 @login_required
@@ -24,9 +23,9 @@ def retry(request: SignedIn, run_id: int) -> HttpResponse:
     POST sends it."""
     run = run_for(request.user, run_id, OPERATE)
     address = {name: value for name, value in RecordFilterForm(request.GET).chosen.items() if value}
-    ticked = tuple(request.GET.getlist("i"))
+    ticked = {"identifiers": request.GET.getlist("i")}
     try:
-        chosen = Filter(identifiers=ticked) if ticked else asked.asked(run, chosen_of(run, address))
+        chosen = asked.asked(run, ticked if ticked["identifiers"] else chosen_of(run, address))
         if request.method == "POST":
             return redirect("run", actions.retry_run(run, records.without_plain(chosen, run), user=request.user).pk)
         planned = retries.plan(run, chosen)

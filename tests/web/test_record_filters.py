@@ -1,7 +1,9 @@
-"""Every filter of the window and of the API selects what DuckDB itself counts over the run's files."""
+"""Every filter of the window, the API and the commands selects what DuckDB itself counts over the run's files."""
 
 from __future__ import annotations
 
+import io
+import json
 import re
 from html import unescape
 from pathlib import Path
@@ -9,10 +11,12 @@ from urllib.parse import urlencode
 
 import duckdb
 import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
 from django.test import Client
 
 from ondatra_web import tokens
-from ondatra_web.models import Run
+from ondatra_web.models import MessageGroup, Run
 from tests.web.filled import a_run, a_sync, closing, person, put_records, record, workspace
 
 pytestmark = pytest.mark.django_db
@@ -48,13 +52,37 @@ FILTERS = {
     "q=züri&within=payload&how=beginning": "json_extract_string(record_payload, '$.city') ILIKE 'züri%'",
     "q=4&within=payload&how=whole": "json_extract_string(record_payload, '$.seats') = '4'",
     "q=city&within=payload&how=whole": "false",
+    "q=%&within=payload": "record_payload LIKE '%\\%%' ESCAPE '\\'",
+    "q=_&within=message": "false",
+    "q=\\&within=payload": "contains(record_payload, '\\')",
+    "status=rejected&outcome=error&attempt=3": "status = 'rejected' AND outcome = 'error' AND attempt = 3",
+    "status=success&outcome=reject": "false",
+    "status=invalid&batch=1": "status IN ('NULL', 'DUPLICATE') AND batch_number = 1",
+    "operation=upsert&change_type=insert": "operation = 'upsert' AND change_type = 'insert'",
+    "operation=delete&status=success&outcome=warn": "operation = 'delete' AND outcome = 'warn'",
+    "q=field&within=message&batch=2&attempt=1": "status_message ILIKE '%field%' AND batch_number = 2 AND attempt = 1",
+    "q=n&status=rejected": "identifier ILIKE 'n%' AND status = 'rejected'",
+    "q=zürich&within=payload&status=success&batch=1": "record_payload ILIKE '%zürich%' AND status = 'succeeded'",
+    "change_type=insert&q=year&within=message&how=anywhere": "status_message ILIKE '%year%' AND change_type = 'insert'",
 }
+#: The same of what only programs ask for.
+OF_PROGRAMS = {
+    "message=FIELD": "status_message ILIKE '%field%'",
+    "message=the %25 is": "status_message ILIKE '%the % is%'",
+    "message=year&status=rejected&batch=2": "status_message ILIKE '%year%' AND batch_number = 2",
+    "primary_identifier=N201AA": "identifier = 'N201AA'",
+    "primary_identifier=n201": "false",
+    "status=null": "status = 'NULL'",
+    "status=duplicate": "status = 'DUPLICATE'",
+    "outcome=invalid": "outcome = 'invalid'",
+}
+OPTIONS = {"q": "search", "message": "message-like", "primary_identifier": "identifier"}
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     """Two files of records of every kind, and one of invalid rows."""
-    found = a_run(a_sync(workspace()), "completed_with_rejects", warned=2, **closing(18, invalid=1, rejected=3))
+    found = a_run(a_sync(workspace()), "completed_with_rejects", warned=2, **closing(18, invalid=2, rejected=3))
     put_records(
         found,
         tmp_path,
@@ -70,32 +98,74 @@ def run(tmp_path: Path) -> Run:
     ]
     put_records(found, tmp_path, [{**row, "attempt": 3, "batch_number": 2} for row in rows], number=1)
     invalid = record(None, "NULL", "the key tailnum is NULL", "invalid", change_type=None)
-    put_records(found, tmp_path, [{**invalid, "attempt": None}], batch_type="records_invalid")
+    twice = record("N5AA", "DUPLICATE", "the key occurs twice", "invalid", change_type=None, row=40)
+    put_records(found, tmp_path, [{**r, "attempt": None} for r in (invalid, twice)], batch_type="records_invalid")
     return found
 
 
 def _asked(query: str) -> dict[str, str]:
-    return dict(part.split("=", 1) for part in query.split("&"))
+    return dict(part.split("=", 1) for part in query.replace("%25", "%").split("&"))
+
+
+def _counted(tmp_path: Path, where: str) -> int:
+    """DuckDB's own count over the parquet files."""
+    files = f"{tmp_path}/sync_tracking_datasets/**/*.parquet"
+    return int(duckdb.sql(f"SELECT count(*) FROM read_parquet('{files}') WHERE {where}").fetchall()[0][0])
+
+
+def _of_api(client: Client, run: Run, user: User, query: str) -> tuple[int, int]:
+    """Rows and count."""
+    _, token = tokens.make(run.sync.workspace.organization, user, "t", ["read", "records"])
+    head = {"Authorization": f"Bearer {token}"}
+    address = "?" + urlencode(_asked(query))
+    rows = client.get(f"/api/v1/sync_runs/{run.pk}/records{address}", headers=head).json()["data"]
+    count = client.get(f"/api/v1/sync_runs/{run.pk}/records_count{address}", headers=head).json()["data"]
+    return len(rows), count[0]["record_count"]
+
+
+def _of_command(run: Run, query: str) -> int:
+    named = ((OPTIONS.get(name, name).replace("_", "-"), value) for name, value in _asked(query).items())
+    said = io.StringIO()
+    with pytest.raises(SystemExit, match="0"):
+        call_command("records", str(run.pk), *(f"--{n}={v}" for n, v in named), "--format=json", stdout=said)
+    return len(json.loads(said.getvalue()))
 
 
 @pytest.mark.parametrize("query", FILTERS)
 def test_a_filter_selects_what_duckdb_counts(client: Client, run: Run, tmp_path: Path, query: str) -> None:
-    files = f"{tmp_path}/sync_tracking_datasets/**/*.parquet"
-    expected = duckdb.sql(f"SELECT count(*) FROM read_parquet('{files}') WHERE {FILTERS[query]}").fetchall()[0][0]
-    assert expected or FILTERS[query] == "false"
+    expected = _counted(tmp_path, FILTERS[query])
+    assert expected or FILTERS[query] == "false" or " AND " in FILTERS[query]
     user = person("alice", run.sync.workspace)
     client.force_login(user)
-    _, token = tokens.make(run.sync.workspace.organization, user, "t", ["read", "records"])
-    head = {"Authorization": f"Bearer {token}"}
-    address = "?" + urlencode(_asked(query))
 
-    window = unescape(client.get(f"/runs/{run.pk}/records/{address}").content.decode())
-    api = client.get(f"/api/v1/sync_runs/{run.pk}/records{address}", headers=head).json()
-    count = client.get(f"/api/v1/sync_runs/{run.pk}/records_count{address}", headers=head).json()
+    window = unescape(client.get(f"/runs/{run.pk}/records/?{urlencode(_asked(query))}").content.decode())
 
     shown = re.search(r"of (\d+)</span>", window)
-    told = (int(shown[1]) if shown else 0, len(api["data"]), count["data"][0]["record_count"])
+    told = (int(shown[1]) if shown else 0, *_of_api(client, run, user, query), _of_command(run, query))
+    assert told == (expected, expected, expected, expected)
+
+
+@pytest.mark.parametrize("query", OF_PROGRAMS)
+def test_a_filter_of_programs_selects_what_duckdb_counts(client: Client, run: Run, tmp_path: Path, query: str) -> None:
+    expected = _counted(tmp_path, OF_PROGRAMS[query])
+
+    told = (*_of_api(client, run, person("alice", run.sync.workspace), query), _of_command(run, query))
+
     assert told == (expected, expected, expected)
+    assert expected or OF_PROGRAMS[query] == "false"
+
+
+def test_the_rows_of_a_reason_are_those_that_duckdb_counts(client: Client, run: Run, tmp_path: Path) -> None:
+    group = MessageGroup.objects.get(run=run, pattern="upstream timeout")
+    user = person("alice", run.sync.workspace)
+    client.force_login(user)
+    expected = _counted(tmp_path, "status_message = 'upstream timeout'")
+
+    window = client.get(f"/runs/{run.pk}/records/?reason={group.pk}&attempt=3").content.decode()
+
+    query = f"group={group.pk}&attempt=3"
+    assert (*_of_api(client, run, user, query), _of_command(run, query)) == (expected, expected, expected) == (1, 1, 1)
+    assert "1–1 of 1" in window
 
 
 def test_the_shown_query_gives_the_same_rows_in_duckdb(client: Client, run: Run) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import re
 from html import unescape
 from pathlib import Path
@@ -10,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from django.core.management import call_command
 from django.test import Client
 
 from ondatra_web.models import Chunk, Delivery, ModelState, Run, Workspace
@@ -105,6 +108,21 @@ def test_they_are_filtered_searched_and_opened_like_records(client: Client, run:
     text = client.get(f"/runs/{run.pk}/records/?status=waiting").content.decode()
     place = re.findall(r"record=(waiting[^&\"]*)", text)[0]
     assert "ada1@example.com" in client.get(f"/runs/{run.pk}/records/?record={place}").content.decode()
+
+
+def test_the_command_lists_them_when_they_are_asked_for_and_a_retry_takes_those_that_nobody_tried(
+    client: Client, run: Run
+) -> None:
+    said = io.StringIO()
+    with pytest.raises(SystemExit, match="0"):
+        call_command("records", str(run.pk), "--status=waiting", "--format=json", stdout=said)
+    client.force_login(person("alice", run.sync.workspace))
+
+    preview = client.get(f"/runs/{run.pk}/retry/?status=waiting").content.decode()
+
+    assert [row["identifier"] for row in json.loads(said.getvalue())] == ["N1", "N2", "N4", "N3"]
+    assert f"4 records of run {run.pk} match; 3 are undelivered and would be sent again" in preview
+    assert "1 waits for the end of an open job" in preview
 
 
 def test_more_rows_than_a_page_has_room_for_are_told(client: Client, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

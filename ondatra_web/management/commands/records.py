@@ -14,15 +14,16 @@ from typing import Any, BinaryIO, cast
 from django.conf import settings
 from django.core.management.base import CommandParser
 
+from ondatra_web.management.commands._filters import add_filter, given
 from ondatra_web.management.commands._runs import RunCommand, sync_named
 from ondatra_web.models import Run
 from ondatra_web.runs import undelivered
 from ondatra_web.runs.undelivered import Undelivered
-from ondatra_web.tracking import reads
+from ondatra_web.tracking import asked, reads
 from ondatra_web.tracking import records as web_records
 from runtime.errors import ConfigError, StoreError
 from runtime.records import exports, query
-from runtime.records.filter import STATUSES, FileRef, Filter
+from runtime.records.filter import FileRef, Filter
 
 MOST_TABLE_ROWS = 1_000
 TELL_SECONDS = 5
@@ -37,11 +38,7 @@ class Command(RunCommand):
             "--undelivered", action="store_true", help="what is refused and not at the destination, over all runs"
         )
         parser.add_argument("--workspace", default="default", metavar="SLUG", help="of the sync")
-        parser.add_argument("--status", metavar="S", help=f"one of {', '.join(STATUSES)}")
-        parser.add_argument("--message-like", metavar="M", help="a part of the message, or a pattern with %%")
-        parser.add_argument(
-            "--identifier", metavar="I", help="the key as the records show it, or the plain one where it is masked"
-        )
+        add_filter(parser)
         parser.add_argument("--format", choices=["table", *exports.FORMATS], default="table")
         parser.add_argument("--output", metavar="FILE", help="a file to write to; parquet needs one")
 
@@ -79,12 +76,9 @@ class Command(RunCommand):
     def act(self, run: Run, options: dict[str, Any]) -> int:
         if options["format"] == "parquet" and not options["output"]:
             raise ConfigError("parquet is no text: name a file with --output FILE")
-        chosen = web_records.with_masked(
-            Filter(status=options["status"], message=options["message_like"], identifier=options["identifier"]), run
-        )
-        chosen.where()  # a wrong status is an error before anything is written
         try:
-            files = web_records.files_of(run)
+            chosen = web_records.with_masked(asked.asked(run, given(options)), run)
+            files = web_records.asked_files(run, chosen)
             problems: list[str] = []
             if options["format"] == "table":
                 rows = self._table(files, chosen, options["output"])

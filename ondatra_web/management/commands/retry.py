@@ -6,34 +6,35 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from ondatra_web.management.commands._filters import add_filter, given
 from ondatra_web.management.commands._runs import RunCommand, agreed
 from ondatra_web.management.commands.run import text
 from ondatra_web.models import Run
 from ondatra_web.runs import execution, report, resending
-from ondatra_web.tracking import reads
+from ondatra_web.tracking import asked, reads
 from runtime.errors import ConfigError, ProjectError, StoreError
-from runtime.records.filter import Filter
+
+#: Filters that say themselves which statuses are meant.
+SAYS_STATUS = ("identifiers", "outcome", "group")
 
 
 class Command(RunCommand):
     help = (
-        "Shows how many records match, then sends just these again as a new run. Delivered rows only if an "
-        "--identifier names them, as they are now."
+        "Shows how many records match (the rejected ones, unless filters say others), then sends just these again as a "
+        "new run. Delivered rows only if an --identifier names them, as they are now."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument(
-            "--status", metavar="S", help="as in the files (rejected, or any where identifiers are given)"
-        )
-        parser.add_argument("--message-like", metavar="M", help="a part of the message, without case; %% is a wildcard")
-        parser.add_argument("--identifier", metavar="I", action="append", default=[], help="may be given several times")
+        add_filter(parser)
         parser.add_argument("--yes", action="store_true", help="send without asking")
 
     def act(self, run: Run, options: dict[str, Any]) -> int:
-        status = options["status"] or (None if options["identifier"] else "rejected")
-        chosen = Filter(status=status, message=options["message_like"], identifiers=tuple(options["identifier"]))
+        told = given(options)
+        if not any(told[name] for name in ("status", *SAYS_STATUS)):
+            told["status"] = "rejected"
         try:
+            chosen = asked.asked(run, told)
             found = resending.prepare(run, chosen)
         except ProjectError as error:
             raise ConfigError(str(error)) from None
