@@ -26,15 +26,15 @@ def cut_calls(
     starts: np.ndarray[Any, Any], n: int, wanted: np.ndarray[Any, Any], batch_size: int
 ) -> Iterator[list[int]]:
     """Calls as lists of units; one that does not fit goes into the next call, one that is larger goes alone."""
-    ends = np.append(starts[1:], n)
+    sizes = (np.append(starts[1:], n) - starts).tolist()
     call: list[int] = []
     rows = 0
-    for unit in np.flatnonzero(wanted):
-        size = int(ends[unit] - starts[unit])
+    for unit in np.flatnonzero(wanted).tolist():
+        size = sizes[unit]
         if call and rows + size > batch_size:
             yield call
             call, rows = [], 0
-        call.append(int(unit))
+        call.append(unit)
         rows += size
     if call:
         yield call

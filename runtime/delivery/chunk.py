@@ -31,6 +31,7 @@ class Chunk:
         #: The dicts that were made so far.
         self.made: list[dict[str, Any] | None] = [None] * self.n
         self._ahead: Thread | None = None
+        self._ahead_from = 0
         self._places = None if bool(claim.selected.all()) else np.flatnonzero(claim.selected)
 
     def rows_of(self, units: Sequence[int]) -> Index:
@@ -49,6 +50,9 @@ class Chunk:
     def dicts(self, index: Index) -> list[dict[str, Any]]:
         """The rows as push() gets them."""
         made = self.made
+        if self._ahead and len(index) and index[-1] >= self._ahead_from:
+            self._ahead.join()
+            self._make_ahead(self._ahead_from + ROWS_AT_ONCE)
         if len(index) == self.n and all(made):  # no row is an empty dict
             return cast("list[dict[str, Any]]", made)
         if len(index) and index[-1] - index[0] + 1 == len(index) and all(some := made[index[0] : index[-1] + 1]):
@@ -61,16 +65,19 @@ class Chunk:
         return [row for i in places if (row := made[i]) is not None]
 
     def _make(self, i: int) -> None:
-        """The dicts from this place on. Where calls are made one by one, the next ones are made while these are out."""
+        """The dicts from this place on."""
         if self._ahead:
             self._ahead.join()
-            self._ahead = None
         if self.made[i] is None:
             self._made_from(i)
+        self._make_ahead(i + ROWS_AT_ONCE)
 
-        behind = i + ROWS_AT_ONCE
-        if self.claim.slots <= 1 and behind < self.n:
-            self._ahead = Thread(target=self._made_from, args=(behind,), name="rows ahead", daemon=True)
+    def _make_ahead(self, i: int) -> None:
+        """Where calls are made one by one, the next dicts are made while these are out."""
+        self._ahead = None
+        if self.claim.slots <= 1 and i < self.n and self.made[i] is None:
+            self._ahead_from = i
+            self._ahead = Thread(target=self._made_from, args=(i,), name="rows ahead", daemon=True)
             self._ahead.start()
 
     def _made_from(self, i: int) -> None:

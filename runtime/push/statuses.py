@@ -24,6 +24,10 @@ class Outcome:
     message: str | None = None
     known: bool = True
 
+    def __reduce__(self) -> Any:
+        """OK stays the one that it is in another process, too: most rows are told by it, and by a look alone."""
+        return "OK" if self is OK else (Outcome, (self.kind, self.message, self.known))
+
 
 OK = Outcome("ok")
 

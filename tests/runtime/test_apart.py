@@ -15,6 +15,7 @@ from runtime.errors import Cancelled
 from runtime.push import apart
 from runtime.push.call import CallContext, PushCall
 from runtime.push.http.answers import Answer
+from runtime.push.statuses import OK
 
 
 def function(bench: Bench, text: str, **api: object) -> apart.ApartPush:
@@ -85,3 +86,8 @@ def test_a_rehearsal_takes_the_default_of_a_variable_that_is_not_set(bench: Benc
     bench.lib(returning(f'{{key(r): "ok" if http.get({url}) else "" for r in rows}}'))
     found = rehearsal.rehearse(bench.folder, "crm", [row(1)], secrets=bench.context.secrets)
     assert "GET http://127.0.0.1:9/a?k=" in rehearsal.told(found)
+
+
+def test_a_row_that_arrived_is_told_by_the_one_outcome_that_all_such_rows_share(bench: Bench) -> None:
+    push = function(bench, returning('{key(r): "ok" for r in rows}'))
+    assert [o is OK for o in push.push(PushCall(list(ROWS)), bench.context).outcomes] == [True, True, True]

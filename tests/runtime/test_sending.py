@@ -225,3 +225,17 @@ def test_calls_side_by_side_answer_every_row(
 
     assert outbox.closed[0].counts == RecordCounts(succeeded=50)
     assert sorted(n for seen in server.seen for n in seen.json) == [n for n in range(50) for _ in range(2)]
+
+
+def test_calls_one_after_another_send_every_row_once_and_in_order(
+    bench: Bench, server: WebServer, outbox: MemoryOutbox, tmp_path: Path
+) -> None:
+    bench.lib(
+        'def push(rows):\n    http.post("/", json=[r["id"] for r in rows])\n'
+        '    return {str(r["__ondatra_rowid"]) + ":" + r["__ondatra_change_type"]: "ok" for r in rows}\n',
+        push={"batch_size": 900},
+    )
+    many = [("insert", {"id": n}) for n in range(7_000)]
+    deliver_with(outbox, bench, bench.load(), write_chunk(tmp_path / "staged", many))
+
+    assert [n for seen in server.seen for n in seen.json] == list(range(7_000))
