@@ -28,6 +28,7 @@ from ondatra_web.models import (
     Organization,
     Role,
     Run,
+    SavedFilter,
     Sync,
     Workspace,
     WorkspaceRole,
@@ -206,6 +207,14 @@ def export_for(user: Person, export_id: int, right: Role = PAYLOADS) -> Export:
         raise Http404(f"there is no export {export_id} in your organizations") from None
     least = PAYLOADS if found.created_by_id == _id(user) else right
     _check(user, least, found.run.sync.workspace, found.run.sync.name)
+    return found
+
+
+def saved_filter_for(user: Person, filter_id: int) -> SavedFilter:
+    """One that the person saved. Raises Http404."""
+    found = SavedFilter.objects.filter(user_id=_id(user), organization__in=organizations_of(user), pk=filter_id).first()
+    if found is None:
+        raise Http404(f"there is no filter {filter_id} of yours")
     return found
 
 

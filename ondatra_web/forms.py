@@ -86,6 +86,10 @@ class ScheduleFilterForm(NameFilterForm):
     state = forms.ChoiceField(required=False, choices=SCHEDULES)
 
 
+class SaveFilterForm(forms.Form):
+    name = forms.CharField(max_length=60)
+
+
 class RunFilterForm(AddressForm):
     """Runs of one sync; days are of UTC."""
 

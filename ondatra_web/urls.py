@@ -16,6 +16,7 @@ from ondatra_web.views import (
     records,
     retry,
     run,
+    saved_filters,
     store,
     syncs,
 )
@@ -36,6 +37,8 @@ urlpatterns = [
     path("", home.home, name="home"),
     path("find/", finding.find, name="find"),
     path("syncs/", syncs.index, name="syncs"),
+    path("syncs/filters/", saved_filters.save, name="save_filter"),
+    path("syncs/filters/<int:filter_id>/", saved_filters.remove, name="remove_filter"),
     path("syncs/<int:sync_id>/", syncs.sync, name="sync"),
     path("syncs/<int:sync_id>/ask/", syncs.ask, name="ask_run"),
     path("syncs/<int:sync_id>/start/", syncs.start, name="start_run"),

@@ -93,6 +93,8 @@ class Config:
     workspace_roots: tuple[str, ...] = ()
     #: Servers that alerts may be sent to though they lie in the install's own network.
     webhook_endpoints: tuple[str, ...] = ()
+    #: Seconds that a message of an alert waits for those of other syncs with the same cause.
+    alert_gather: int = 60
     #: Where people reach the pages, for links in messages.
     site_url: str = "http://127.0.0.1:8000"
     #: Spark catalogs that projects may use as connections, by the names of their classes.
@@ -208,6 +210,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Config:
         web_port=web_port,
         site_url=(env.address(24, "ONDATRA_SITE_URL") or f"http://{web_host}:{web_port}").rstrip("/"),
         webhook_endpoints=env.addresses(25, "ONDATRA_WEBHOOK_ENDPOINTS"),
+        alert_gather=env.number(31, "ONDATRA_ALERT_GATHER", 60, least=0),
         tls_proxy=env.checked(30, "ONDATRA_TLS_PROXY", ADDRESS.fullmatch, "an IP address, or * for any, is expected"),
         fault=env.text("ONDATRA_FAULT"),
         wrong=tuple(sorted(env.wrong, key=lambda w: w.number)),

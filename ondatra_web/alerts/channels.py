@@ -127,7 +127,8 @@ def send_again(delivery: AlertDelivery, *, user: AbstractBaseUser | None = None)
     """Another round of attempts for what failed or was sent. Raises ConfigError for what still waits."""
     with transaction.atomic():
         ended = AlertDelivery.objects.filter(pk=delivery.pk).exclude(status=AlertDelivery.Status.WAITING)
-        if not ended.update(status=AlertDelivery.Status.WAITING, next_at=timezone.now(), attempts=0, ended_at=None):
+        again = {"status": AlertDelivery.Status.WAITING, "next_at": timezone.now(), "attempts": 0, "ended_at": None}
+        if not ended.update(lead=None, **again):
             raise ConfigError(f"message {delivery.pk} waits to be sent: nothing is to be done again")
         audit.write(
             delivery.channel.organization_id, user, "send_alert_again", delivery.channel.name, {"message": delivery.pk}

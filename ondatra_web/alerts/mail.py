@@ -42,13 +42,17 @@ def text(message: Message) -> str:
     lines = [message.headline, "", *(f"{label:<{width}}  {said}" for label, said in message.facts)]
     if message.reasons:
         lines += ["", "Commonest reasons", *(f"  {reason}" for reason in message.reasons)]
+    if message.syncs:
+        lines += ["", "Syncs", *(line for said, url in message.syncs for line in (f"  {said}", f"    {url}"))]
     return "\n".join([*lines, "", *(f"{label}: {url}" for label, url in message.links), ""])
 
 
 def html(message: Message) -> str:
     rows = format_html_join("", "<tr><td>{}</td><td>{}</td></tr>", message.facts)
     reasons = format_html_join("", "<li>{}</li>", ((reason,) for reason in message.reasons))
-    told = format_html("<p>Commonest reasons</p><ul>{}</ul>", reasons) if message.reasons else ""
+    syncs = format_html_join("", '<li><a href="{}">{}</a></li>', ((url, said) for said, url in message.syncs))
+    lists = (("Commonest reasons", reasons), ("Syncs", syncs))
+    told = format_html_join("", "<p>{}</p><ul>{}</ul>", ((head, lines) for head, lines in lists if lines))
     links = format_html_join(" · ", '<a href="{}">{}</a>', ((url, label) for label, url in message.links))
     return format_html(
         '<p><b>{}</b></p><table cellpadding="4">{}</table>{}<p>{}</p>', message.headline, rows, told, links

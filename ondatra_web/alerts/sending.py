@@ -17,7 +17,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from ondatra_web.alerts import mail, states, webhooks, words
+from ondatra_web.alerts import gathering, mail, states, webhooks, words
 from ondatra_web.alerts.webhooks import Answered
 from ondatra_web.models import AlertChannel, AlertDelivery
 from runtime.custody.redact import Redactor
@@ -52,7 +52,7 @@ def _claimed(delivery_id: int) -> AlertDelivery | None:
         row = (
             AlertDelivery.objects.select_for_update(of=("self",))
             .select_related("channel__organization", "event__alert__sync__workspace")
-            .filter(pk=delivery_id, status=Status.WAITING, next_at__lte=now)
+            .filter(pk=delivery_id, status=Status.WAITING, next_at__lte=now, lead=None)
             .first()
         )
         if row is None or _waits_for_another(row):
@@ -62,6 +62,8 @@ def _claimed(delivery_id: int) -> AlertDelivery | None:
             return None
         AlertDelivery.objects.filter(pk=row.pk).update(next_at=now + CLAIMED, attempts=F("attempts") + 1)
         row.attempts += 1
+        if row.attempts == 1:
+            gathering.join(row, now)
     return row
 
 
@@ -106,14 +108,17 @@ def _note(delivery: AlertDelivery, answered: Answered, told: dict[str, Any]) -> 
     with transaction.atomic():
         mine = AlertDelivery.objects.filter(pk=delivery.pk, status=Status.WAITING, attempts=delivery.attempts)
         if mine.update(**fields) and not again:
+            with_it = AlertDelivery.objects.filter(lead=delivery, status=Status.WAITING)
+            with_it.update(status=fields["status"], ended_at=now, quiet=False)
             _wake_next(delivery)
 
 
 def _wake_next(delivery: AlertDelivery) -> None:
+    """What waited for this message; the scheduler sees to what waited for those that went with it."""
     if delivery.event is None:
         return
     later = AlertDelivery.objects.filter(channel=delivery.channel_id, event__alert=delivery.event.alert_id)
-    following = later.filter(status=Status.WAITING, next_at__lte=timezone.now()).order_by("pk").first()
+    following = later.filter(status=Status.WAITING, next_at__lte=timezone.now(), lead=None).order_by("pk").first()
     if following is not None:
         states.wake(following)
 
@@ -123,12 +128,14 @@ def _wake_next(delivery: AlertDelivery) -> None:
 
 def waiting(most: int = 500) -> list[int]:
     """Messages whose time has come, oldest first."""
-    due = AlertDelivery.objects.filter(status=Status.WAITING, next_at__lte=timezone.now())
+    due = AlertDelivery.objects.filter(status=Status.WAITING, next_at__lte=timezone.now(), lead=None)
     return list(due.order_by("next_at", "pk").values_list("pk", flat=True)[:most])
 
 
 def send_waiting() -> int:
-    """All of them, in this process; how many were tried."""
+    """All of them, in this process, whatever might still join them; how many were tried."""
+    gathered = AlertDelivery.objects.filter(status=Status.WAITING, attempts=0, quiet=False, lead=None)
+    gathered.filter(next_at__gt=timezone.now()).update(next_at=timezone.now())
     tried = 0
     while ids := waiting():
         before = AlertDelivery.objects.filter(pk__in=ids, status=Status.WAITING, next_at__lte=timezone.now()).count()

@@ -15,7 +15,7 @@ from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from ondatra_web import audit, queue
-from ondatra_web.alerts import quiet
+from ondatra_web.alerts import gathering, quiet
 from ondatra_web.alerts.conditions import Found
 from ondatra_web.models import (
     Alert,
@@ -197,12 +197,18 @@ def _is_for(channel: AlertChannel, level: str) -> bool:
 
 def _queue(event: AlertEvent, channels: Sequence[AlertChannel], later: datetime | None) -> None:
     made = [
-        AlertDelivery(channel=c, event=event, created_at=event.at, next_at=later or event.at, quiet=later is not None)
+        AlertDelivery(
+            channel=c,
+            event=event,
+            created_at=event.at,
+            next_at=later or gathering.until(event, c),
+            quiet=later is not None,
+        )
         for c in channels
     ]
     AlertDelivery.objects.bulk_create(made)
-    if later is None:
-        for one in made:
+    for one in made:
+        if one.next_at <= event.at:
             wake(one)
 
 

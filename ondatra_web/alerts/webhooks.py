@@ -101,6 +101,7 @@ def slack(message: Message) -> dict[str, Any]:
     fields = [{"title": label, "value": _plain(said), "short": len(said) < 40} for label, said in message.facts]
     links = " · ".join(f"<{url}|{label}>" for label, url in message.links)
     reasons = "\n".join(f"• {_plain(reason)}" for reason in message.reasons)
+    syncs = "\n".join(f"• <{url}|{_plain(said)}>" for said, url in message.syncs)
     return {
         "text": f"{_plain(message.subject)}",
         "attachments": [
@@ -108,7 +109,7 @@ def slack(message: Message) -> dict[str, Any]:
                 "color": COLOURS[message.tone],
                 "fallback": _plain(message.headline),
                 "fields": fields,
-                "text": "\n".join(filter(None, (reasons, links))),
+                "text": "\n".join(filter(None, (reasons, syncs, links))),
             }
         ],
     }

@@ -5,6 +5,8 @@ Everything in it is a count, a name, a moment or a pattern; payloads and message
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,6 +14,7 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
+from ondatra_web.alerts import gathering
 from ondatra_web.alerts.kinds import SORTS
 from ondatra_web.models import AlertDelivery, AlertEvent, AlertKind
 
@@ -20,6 +23,8 @@ _HEADS = {
     AlertEvent.What.WORSE: "now ",
     AlertEvent.What.BETTER: "down to ",
 }
+#: Syncs that one message lists, and reasons that they have in common.
+MOST_SYNCS, MOST_REASONS = 100, 3
 #: What programs are told happened.
 NAMES = {
     AlertEvent.What.RAISED: "sync.alert.raised",
@@ -40,17 +45,65 @@ class Message:
     reasons: tuple[str, ...]
     links: tuple[tuple[str, str], ...]
     data: dict[str, Any]
+    syncs: tuple[tuple[str, str], ...] = ()  # what is told of each, where there are several, and its address
 
 
 def of(delivery: AlertDelivery) -> Message:
-    return _of_event(delivery.event) if delivery.event is not None else _test(delivery)
+    if delivery.event is None:
+        return _test(delivery)
+    events = gathering.events_of(delivery)
+    return _of_many(events) if len(events) > 1 else _of_event(delivery.event)
+
+
+def _of_many(events: Sequence[AlertEvent]) -> Message:
+    """One message of alerts with the same cause: the worst level, the first moment, the sum of each reason, and what
+    is told of each sync alone."""
+    first, site = events[0], settings.ONDATRA.site_url
+    over = first.what == AlertEvent.What.RESOLVED
+    worst = min((event.level for event in events), key=("critical", "warning").index)
+    state = "recovered" if over else f"{_HEADS[AlertEvent.What(first.what)]}{worst}"
+    to = {event.alert.sync.destination_type for event in events}
+    where = f" to {to.pop()}" if len(to) == 1 and to != {""} else ""
+    count = len({event.alert.sync_id for event in events})
+    headline = f"{count} syncs{where}: {SORTS[AlertKind(first.alert.kind)].label}"
+    levels = Counter(event.level for event in events)
+    told = ", ".join(f"{levels[level]} {level}" for level in ("critical", "warning") if levels[level])
+    facts = [
+        ("State", "recovered" if over else told),
+        ("Workspace", first.alert.sync.workspace.slug),
+        ("Since", moment(min(event.alert.since for event in events))),
+    ]
+    listed = [(_headline(event), f"{site}/alerts/{event.alert_id}/") for event in events[:MOST_SYNCS]]
+    more = [(f"and {len(events) - MOST_SYNCS} more", f"{site}/alerts/")] if len(events) > MOST_SYNCS else []
+    return Message(
+        subject=shortened(f"[{state}] {headline}"),
+        headline=f"Over: {headline}" if over else headline,
+        tone="resolved" if over else worst,
+        facts=tuple(facts),
+        reasons=() if over else _common(events),
+        links=(("Alerts", f"{site}/alerts/"), ("Home", f"{site}/")),
+        data={},
+        syncs=(*listed, *more),
+    )
+
+
+def _common(events: Sequence[AlertEvent]) -> tuple[str, ...]:
+    rows: Counter[str] = Counter()
+    for event in events:
+        for reason in event.details.get("reasons", ()):
+            rows[reason["pattern"]] += reason["rows"]
+    return tuple(f"{n:,} × {pattern}" for pattern, n in rows.most_common(MOST_REASONS))
+
+
+def _headline(event: AlertEvent) -> str:
+    name = event.alert.sync.name
+    return f"{name} {event.summary}" if _is_verb(event.alert.kind) else f"{name}: {event.summary}"
 
 
 def _of_event(event: AlertEvent) -> Message:
-    alert, sync = event.alert, event.alert.sync
     over = event.what == AlertEvent.What.RESOLVED
     state = "recovered" if over else f"{_HEADS[AlertEvent.What(event.what)]}{event.level}"
-    headline = f"{sync.name} {event.summary}" if _is_verb(alert.kind) else f"{sync.name}: {event.summary}"
+    headline = _headline(event)
     why = event.details.get("why")
     return Message(
         subject=shortened(f"[{state}] {headline}"),

@@ -14,6 +14,7 @@ from ondatra_web.models.alerts import (
 )
 from ondatra_web.models.buckets import Bucket
 from ondatra_web.models.columns import ShownColumns
+from ondatra_web.models.filters import SavedFilter
 from ondatra_web.models.organizations import (
     ApiToken,
     AuditLog,
@@ -62,6 +63,7 @@ __all__ = [
     "Role",
     "Run",
     "RunLog",
+    "SavedFilter",
     "ShownColumns",
     "Sync",
     "SyncLog",

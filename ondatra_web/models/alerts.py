@@ -162,6 +162,7 @@ class AlertDelivery(models.Model):
 
     channel = models.ForeignKey(AlertChannel, models.CASCADE)
     event = models.ForeignKey(AlertEvent, models.CASCADE, null=True)
+    lead = models.ForeignKey("self", models.SET_NULL, null=True, blank=True)  # the message that tells of it, too
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.WAITING)
     created_at = models.DateTimeField(default=timezone.now)
     next_at = models.DateTimeField(default=timezone.now)  # not sent before; while one sends it, when another may

@@ -28,7 +28,7 @@ from ondatra_web.forms import (
 )
 from ondatra_web.models import UNDELIVERED, Chunk, Run, Sync
 from ondatra_web.runs import waiting as waiting_rows
-from ondatra_web.views import sync_file
+from ondatra_web.views import saved_filters, sync_file
 from ondatra_web.views.alerts import open_alerts
 from ondatra_web.views.recent import listed
 from ondatra_web.views.shown import SignedIn, page_of
@@ -51,7 +51,11 @@ def list_context(request: SignedIn, *, size: int) -> dict[str, Any]:
     chosen = form.chosen
     page = page_of(_matching(request, chosen), form.number, size)
     seen = syncs_of(request.user, chosen_organization(request)).filter(archived_at=None)
+    filtered = any(chosen[name] for name in ("q", "state", "tag", "workspace"))
+    saved = saved_filters.kept(request, chosen)
     return {
+        "saved": saved,
+        "can_save": saved_filters.asked(chosen) if filtered and not any(one.here for one in saved) else {},
         "page": page,
         "listed": listed(list(page.object_list)),
         "q": chosen["q"],
@@ -61,7 +65,7 @@ def list_context(request: SignedIn, *, size: int) -> dict[str, Any]:
         "sorts": SORTS,
         "tags": sorted({tag for tags in seen.exclude(tags=[]).values_list("tags", flat=True) for tag in tags}),
         "workspaces": sorted(set(seen.order_by().values_list("workspace__slug", flat=True).distinct())),
-        "filtered": any(chosen[name] for name in ("q", "state", "tag", "workspace")),
+        "filtered": filtered,
     }
 
 

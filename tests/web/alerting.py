@@ -1,14 +1,19 @@
-"""What the tests of alerts share: runs that end, and channels."""
+"""What the tests of alerts share: a sync and its alert, runs that end, channels, and where messages arrive."""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from receivers import Receiver
+import pytest
+from django.conf import settings as django_settings
+from receivers import Mailbox, Receiver, mail_server, receiver
 
 from ondatra_web.alerts import channels, judging, rules
 from ondatra_web.models import (
+    Alert,
     AlertChannel,
     AlertDelivery,
     AlertEvent,
@@ -16,8 +21,50 @@ from ondatra_web.models import (
     MessageGroup,
     Run,
     Sync,
+    Workspace,
 )
-from tests.web.filled import a_run, closing
+from tests.web.filled import a_run, a_sync, closing, workspace
+
+SITE = "https://ondatra.example"
+#: The address of a webhook that opens the door there.
+URL = "https://hooks.example/services/T0/hush"
+
+
+@pytest.fixture
+def place(db: None) -> Workspace:
+    return workspace()
+
+
+@pytest.fixture
+def sync(place: Workspace) -> Sync:
+    return a_sync(place)
+
+
+@pytest.fixture
+def alert(sync: Sync) -> Alert:
+    a_run(sync, "failed", error="401: token expired")
+    judging.ended()
+    return Alert.objects.get()
+
+
+@pytest.fixture
+def channel(place: Workspace) -> AlertChannel:
+    return channels.save(place.organization, channels.Wanted("On call", "email", recipients=["a@b.example"]))[0]
+
+
+@pytest.fixture
+def mailbox(settings: Any) -> Iterator[Mailbox]:
+    settings.ONDATRA = dataclasses.replace(django_settings.ONDATRA, site_url=SITE)
+    with mail_server(settings) as box:
+        yield box
+
+
+@pytest.fixture
+def there(settings: Any) -> Iterator[Receiver]:
+    """A receiver that the operator of the install allows."""
+    with receiver() as one:
+        settings.ONDATRA = dataclasses.replace(django_settings.ONDATRA, site_url=SITE, webhook_endpoints=(one.url,))
+        yield one
 
 
 def ends(sync: Sync, status: str = "completed", **fields: Any) -> Run:

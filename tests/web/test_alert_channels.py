@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings as django_settings
-from receivers import Receiver, receiver
+from receivers import Receiver
 
 from ondatra_web.alerts import addresses, channels, sending, webhooks
 from ondatra_web.alerts.webhooks import PUBLIC
@@ -20,23 +17,8 @@ from ondatra_web.models import AlertChannel, AlertDelivery, AuditLog, Sync
 from runtime.errors import ConfigError
 from runtime.push.http.client import TransportError
 from tests.web.alerting import hook, refused, tries
-from tests.web.filled import a_sync, workspace
 
 pytestmark = pytest.mark.django_db
-SITE = "https://ondatra.example"
-
-
-@pytest.fixture
-def sync() -> Sync:
-    return a_sync(workspace())
-
-
-@pytest.fixture
-def there(settings: Any) -> Iterator[Receiver]:
-    """A receiver that the operator of the install allows."""
-    with receiver() as one:
-        settings.ONDATRA = dataclasses.replace(django_settings.ONDATRA, site_url=SITE, webhook_endpoints=(one.url,))
-        yield one
 
 
 def test_addresses_and_secrets_lie_sealed_and_are_said_nowhere(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from ondatra_web.alerts import rules, states
+from ondatra_web.alerts import gathering, rules, states
 from ondatra_web.models import (
     Alert,
     AlertChannel,
@@ -17,20 +17,9 @@ from ondatra_web.models import (
 )
 from runtime.errors import ConfigError
 from tests.web.alerting import ends, rule_of, story
-from tests.web.filled import a_sync, closing, person, workspace
+from tests.web.filled import closing, person
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def sync() -> Sync:
-    return a_sync(workspace())
-
-
-@pytest.fixture
-def channel(sync: Sync) -> AlertChannel:
-    organization = sync.workspace.organization
-    return AlertChannel.objects.create(organization=organization, name="mail", kind="email", recipients=["a@b.example"])
 
 
 def _heard(channel: AlertChannel) -> list[tuple[str, str]]:
@@ -94,7 +83,7 @@ def test_in_quiet_hours_a_warning_waits_for_their_end_and_a_critical_one_goes_at
     ends(sync, "failed")
 
     assert _heard(channel) == [("raised", "dropped"), ("worse", "waiting")]
-    assert AlertDelivery.objects.get(event__what="worse").next_at <= timezone.now()
+    assert AlertDelivery.objects.get(event__what="worse").next_at <= timezone.now() + gathering.wait()
 
 
 def test_critical_ones_wait_as_well_where_a_rule_says_so(sync: Sync, channel: AlertChannel) -> None:

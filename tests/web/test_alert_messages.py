@@ -7,46 +7,23 @@ import base64
 import dataclasses
 import hashlib
 import hmac
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings as django_settings
 from django.core.management import call_command
 from django.utils import timezone
-from receivers import Mailbox, Receiver, mail_server, receiver
+from receivers import Mailbox, Receiver
 
 from ondatra_web import jobs, queue
 from ondatra_web.alerts import channels, sending, webhooks
 from ondatra_web.clock import calling
 from ondatra_web.models import Alert, AlertChannel, AlertDelivery, Sync
-from tests.web.alerting import hook, mail, mended, refused, tries
-from tests.web.filled import a_run, a_sync, workspace
+from tests.web.alerting import SITE, hook, mail, mended, refused, tries
+from tests.web.filled import a_run
 
 pytestmark = pytest.mark.django_db
-SITE = "https://ondatra.example"
-
-
-@pytest.fixture
-def sync() -> Sync:
-    return a_sync(workspace())
-
-
-@pytest.fixture
-def mailbox(settings: Any) -> Iterator[Mailbox]:
-    settings.ONDATRA = dataclasses.replace(django_settings.ONDATRA, site_url=SITE)
-    with mail_server(settings) as box:
-        yield box
-
-
-@pytest.fixture
-def there(settings: Any) -> Iterator[Receiver]:
-    """A receiver that the operator of the install allows."""
-    with receiver() as one:
-        settings.ONDATRA = dataclasses.replace(django_settings.ONDATRA, site_url=SITE, webhook_endpoints=(one.url,))
-        yield one
 
 
 def later(seconds: float) -> None:

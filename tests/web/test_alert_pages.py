@@ -14,32 +14,10 @@ from django.test.utils import CaptureQueriesContext
 from ondatra_web.alerts import channels, judging, rules
 from ondatra_web.models import Alert, AlertChannel, AlertDelivery, AlertRule, AuditLog, Sync, Workspace
 from ondatra_web.tracking import vault
+from tests.web.alerting import URL
 from tests.web.filled import a_run, a_sync, closing, person, workspace
 
 pytestmark = pytest.mark.django_db
-URL = "https://hooks.example/services/T0/hush"
-
-
-@pytest.fixture
-def place() -> Workspace:
-    return workspace()
-
-
-@pytest.fixture
-def sync(place: Workspace) -> Sync:
-    return a_sync(place)
-
-
-@pytest.fixture
-def alert(sync: Sync) -> Alert:
-    a_run(sync, "failed", error="401: token expired")
-    judging.ended()
-    return Alert.objects.get()
-
-
-@pytest.fixture
-def channel(place: Workspace) -> AlertChannel:
-    return channels.save(place.organization, channels.Wanted("On call", "email", recipients=["a@b.example"]))[0]
 
 
 @pytest.fixture

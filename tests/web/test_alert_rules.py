@@ -15,14 +15,9 @@ from ondatra_web.models import (
 )
 from runtime.errors import ConfigError
 from tests.web.alerting import ends, rule_of, story
-from tests.web.filled import a_sync, closing, workspace
+from tests.web.filled import a_sync, closing
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def sync() -> Sync:
-    return a_sync(workspace())
 
 
 def test_the_narrowest_rule_of_a_kind_holds_for_a_sync(sync: Sync) -> None:

@@ -23,14 +23,9 @@ from ondatra_web.models import (
     SyncUsual,
 )
 from tests.web.alerting import ends, rule_of, story
-from tests.web.filled import a_run, a_sync, closing, workspace
+from tests.web.filled import a_run, a_sync, closing
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def sync() -> Sync:
-    return a_sync(workspace())
 
 
 # without any set-up

@@ -10,36 +10,14 @@ import pytest
 from django.test import Client
 
 from ondatra_web import tokens
-from ondatra_web.alerts import channels, judging
+from ondatra_web.alerts import judging
 from ondatra_web.models import Alert, AlertChannel, AlertDelivery, AlertRule, Sync, Workspace
 from ondatra_web.tracking import vault
-from tests.web.filled import a_run, a_sync, closing, person, workspace
+from tests.web.alerting import URL
+from tests.web.filled import a_run, closing, person, workspace
 
 pytestmark = pytest.mark.django_db
-URL = "https://hooks.example/services/T0/hush"
 Ask = Callable[..., Any]
-
-
-@pytest.fixture
-def place() -> Workspace:
-    return workspace()
-
-
-@pytest.fixture
-def sync(place: Workspace) -> Sync:
-    return a_sync(place)
-
-
-@pytest.fixture
-def alert(sync: Sync) -> Alert:
-    a_run(sync, "failed", error="401: token expired")
-    judging.ended()
-    return Alert.objects.get()
-
-
-@pytest.fixture
-def channel(place: Workspace) -> AlertChannel:
-    return channels.save(place.organization, channels.Wanted("On call", "email", recipients=["a@b.example"]))[0]
 
 
 @pytest.fixture

@@ -41,6 +41,7 @@ from ondatra_web.models import (
     ModelState,
     RecordFile,
     Role,
+    SavedFilter,
 )
 from ondatra_web.tracking import exporting
 from tests.web.filled import a_run, a_sync, closing, person, put_records, record, workspace
@@ -102,6 +103,7 @@ def place(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Any:
     channel = AlertChannel.objects.create(organization=there.organization, name="c", kind="webhook")
     delivery = AlertDelivery.objects.create(channel=channel, status="sent")
     file = RecordFile.objects.get(run=run)
+    kept = SavedFilter.objects.create(user=bystander, organization=there.organization, name="f", chosen={"q": "a"})
     yield (
         there,
         {
@@ -115,6 +117,7 @@ def place(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Any:
             "rule_id": rule.pk,
             "channel_id": channel.pk,
             "delivery_id": delivery.pk,
+            "filter_id": kept.pk,
             "secret": secret,
             "invitation_id": made.pk,
             "membership_id": Membership.objects.get(user=bystander).pk,
