@@ -11,12 +11,12 @@ from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
-from ondatra_web.access import OPERATE, PAYLOADS, may, run_for
+from ondatra_web.access import OPERATE, PAYLOADS, SEE, may, run_for
 from ondatra_web.forms import FORMATS, HOW, OUTCOMES, WITHIN, RecordFilterForm
 from ondatra_web.models import MessageGroup, Run
 from ondatra_web.tracking import asked, reads, unsent
 from ondatra_web.tracking.records import files_of, kept_until, visible
-from ondatra_web.views import columns, downloads
+from ondatra_web.views import bare_records, columns, downloads
 from ondatra_web.views import run as run_page
 from ondatra_web.views.filters import address_of, change_types, chosen_of, operations, statuses, warned
 from ondatra_web.views.panel import panel_of
@@ -35,8 +35,9 @@ ALWAYS = ("", "success", "rejected", "invalid")
 @require_safe
 @login_required
 def records(request: SignedIn, run_id: int) -> HttpResponse:
-    run = run_for(request.user, run_id, PAYLOADS)
     form = RecordFilterForm(request.GET)
+    telling = any(form.chosen[name] for name in bare_records.TELLING)
+    run = run_for(request.user, run_id, PAYLOADS if telling else SEE)
     shown = visible(run)
     context: dict[str, Any] = {
         "run": run,
@@ -45,12 +46,14 @@ def records(request: SignedIn, run_id: int) -> HttpResponse:
         "visible": shown,
         "kept_until": kept_until(run),
         "active": run.status in Run.ACTIVE,
+        "payloads": may(request.user, PAYLOADS, run.sync.workspace),
         "again": may(request.user, OPERATE, run.sync.workspace) and not (run.dry_run or run.sync.archived_at),
     }
 
     if shown == "shown":
         try:
-            context |= _window(request, run, {name: value for name, value in form.chosen.items() if value})
+            address = {name: value for name, value in form.chosen.items() if value}
+            context |= _window(request, run, address) if context["payloads"] else _bare(run, address)
         except OndatraError as error:
             context |= {"problems": [str(error)], "rows": [], "total": 0}
 
@@ -85,6 +88,16 @@ def _window(request: SignedIn, run: Run, address: Mapping[str, Any]) -> dict[str
         "filtered": bool(kept),
         "kept": kept,
     }
+
+
+def _bare(run: Run, address: Mapping[str, Any]) -> dict[str, Any]:
+    """The window without what the rows hold."""
+    files = files_of(run) + unsent.files(run)
+    filter = asked.filter_of(run, chosen_of(run, address))
+    kept = {name: value for name, value in address.items() if name != "page"}
+    listed = _listed(files, filter, kept, int(address.get("page") or 1), "")
+    bare = {"rows": bare_records.rows_of(run, listed["rows"]), "filtered": bool(kept), "kept": kept}
+    return {**_choices(run, files, kept, address), **listed, **bare}
 
 
 def _choices(run: Run, files: Sequence[FileRef], kept: Mapping[str, Any], address: Mapping[str, Any]) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def context(request: SignedIn, found: Run) -> dict[str, Any]:
         "levels": LEVELS,
         "log_asked": bool(log["level"] or log["find"]),
         "traces": traces(found),
-        "records": visible(found) if payloads else "",
+        "records": visible(found),
         "payloads": payloads,
         "kept_until": kept_until(found),
         "may_write": may(request.user, OPERATE, found.sync.workspace),

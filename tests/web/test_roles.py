@@ -3,6 +3,7 @@ leaves."""
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from io import StringIO
 from pathlib import Path
@@ -28,7 +29,9 @@ SECRET = "Ada Lovelace"
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     made = a_run(a_sync(workspace()), **closing(2, rejected=1))
-    rows = [record("N1", payload={"name": SECRET}), record("N2", "rejected", f"{SECRET} has no year", row=1)]
+    of_ada = {"name": SECRET}
+    refused = record("N2", "rejected", f"{SECRET} has no year", row=1, payload=of_ada)
+    rows = [record("N1", payload=of_ada), refused]
     put_records(made, tmp_path / "store", rows)
     RunLog.objects.bulk_create([RunLog(run=made, level=level, text=level + SECRET) for level in ("print", "warning")])
     return made
@@ -86,13 +89,29 @@ def test_a_metadata_viewer_sees_counts_and_reasons_and_nothing_of_the_rows(clien
     page = client.get(f"/runs/{run.pk}/").content.decode()
     found = client.get("/find/?q=N1").content.decode()
 
-    assert ("has no year" in page, "View Records" in page, "N2" in page) == (True, False, False)
+    assert ("has no year" in page, "View Records" in page, "N2" in page) == (True, True, False)
     assert ("warning" + SECRET in page, "print" + SECRET in page) == (True, False)
     assert f"/runs/{run.pk}/" not in found
-    assert "View Records" not in client.get(f"/syncs/{run.sync_id}/").content.decode()
-    for address in ("records/", "records/?record=records_updated.0:0", "records/download/?format=csv"):
-        assert client.get(f"/runs/{run.pk}/{address}").status_code == 403
+    assert "N2" not in client.get(f"/syncs/{run.sync_id}/").content.decode()
+    for address in ("?record=records_updated.0:0", "?q=N1", "?q=a&within=payload", "download/?format=csv"):
+        assert client.get(f"/runs/{run.pk}/records/{address}").status_code == 403
     assert client.post(f"/runs/{run.pk}/records/export/", {"format": "csv"}).status_code == 403
+    assert lines() == []
+
+
+def test_a_metadata_viewer_sees_of_each_row_what_became_of_it_and_nothing_of_what_it_holds(
+    client: Client, run: Run
+) -> None:
+    client.force_login(member("bob", run, "metadata_viewer"))
+
+    window = client.get(f"/runs/{run.pk}/records/").content.decode()
+    refused = client.get(f"/runs/{run.pk}/records/?status=rejected&batch=1").content.decode().split('role="dialog"')[1]
+
+    cells = re.findall(r'<td data-label="[^"]*"[^>]*>([^<]*)</td>', window)
+    assert cells == ["", "upsert", "insert", "‹text› has no year", "upsert", "insert"]
+    held = [text for text in (SECRET, "N1", "N2", "payload", "tailnum", "DuckDB query", "Download") if text in refused]
+    assert (held, "1–1 of 1" in refused) == (["payload"], True)
+    assert "Your role sees no identifiers and payloads." in refused
     assert lines() == []
 
 
