@@ -27,6 +27,7 @@ stopping    what a signal does to one
 headers     what every answer says to browsers and caches, and how large a request may be
 redaction   logs and error reports without secrets
 checks      settings that cannot be used, told before anything starts
+manual      docs/*.md as pages
 models      the tables, one noun a file
 management  the commands, which `command_line` finds from anywhere
 serving     what `bin/up` and `ondatra up` start on one machine

@@ -12,9 +12,10 @@ from runtime import config
 from runtime.custody import private
 from runtime.custody.redact import everywhere
 
-#: Holds templates/ and static/: the package itself where it was installed from a wheel, the top of a clone.
+#: Holds templates/, static/ and docs/: the package itself where it was installed from a wheel, the top of a clone.
 PACKAGE = Path(__file__).resolve().parent
 PAGES = PACKAGE if (PACKAGE / "templates").is_dir() else PACKAGE.parent
+DOCS = PAGES / "docs"
 ONDATRA = config.read()  # ondatra_web.checks tells what of it is wrong
 private.folder(ONDATRA.data_dir)
 env = environ.Env()

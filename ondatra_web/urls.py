@@ -6,6 +6,7 @@ from ondatra_web import admin
 from ondatra_web.views import (
     alerts,
     columns,
+    docs,
     doors,
     downloads,
     exports,
@@ -62,6 +63,9 @@ urlpatterns = [
     path("models/", models.index, name="models"),
     path("models/lineage/", models.lineage, name="lineage"),
     path("models/<int:state_id>/", models.model, name="model"),
+    path("docs/", docs.index, name="docs"),
+    path("docs/<slug:name>/", docs.doc, name="doc"),
+    path("docs/files/<path:name>", docs.file, name="docs_file"),
     path("store/", store.index, name="stores"),
     path("store/<int:organization_id>/", store.store, name="store"),
     path("store/<int:organization_id>/save/", store.save, name="save_bucket"),

@@ -14,6 +14,7 @@ import sysconfig
 import time
 import urllib.parse
 import urllib.request
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +24,7 @@ import pytest
 from services import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
-BUILT_FROM = ["runtime", "ondatra_web", "templates", "static", "pyproject.toml", "setup.py"]
+BUILT_FROM = ["runtime", "ondatra_web", "templates", "static", "docs", "README.md", "pyproject.toml", "setup.py"]
 NOT_CODE = shutil.ignore_patterns("__pycache__")
 BLOCK = re.compile(r"^```sh\n(.*?)^```\n(?:```text\n(.*?)^```\n)?", re.M | re.S)
 
@@ -53,6 +54,17 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     [packages] = venv.glob("lib/python*/site-packages")
     (packages / "others.pth").write_text(sysconfig.get_path("purelib"))
     return venv
+
+
+def test_the_wheel_carries_its_pages_and_the_docs(wheel: Path) -> None:
+    docs = {
+        f"ondatra_web/docs/{p.relative_to(ROOT / 'docs').as_posix()}" for p in (ROOT / "docs").rglob("*") if p.is_file()
+    }
+    with zipfile.ZipFile(wheel) as archive:
+        carried = set(archive.namelist())
+
+    wanted = docs | {"ondatra_web/docs/README.md", "ondatra_web/templates/base.html", "ondatra_web/static/ondatra.css"}
+    assert {name for name in wanted if "__pycache__" not in name} - carried == set()
 
 
 def _quiet(*command: str | Path) -> None:

@@ -240,7 +240,7 @@ def test_pages_fit_and_have_no_barriers(signed_in: Page, install: Install, width
 
     opened = f"{install.run}records/?status=rejected&record=records_updated.0:3"
     settings = [f"/settings/{page}/" for page in SETTINGS]
-    lists = ("/", "/syncs/", "/syncs/1/", "/models/", "/store/", "/find/?q=N103AA")
+    lists = ("/", "/syncs/", "/syncs/1/", "/models/", "/store/", "/find/?q=N103AA", "/docs/", "/docs/commands/")
     for address in (*lists, install.run, opened, *settings, *ALERTS):
         signed_in.goto(address if address.startswith("http") else install.url + address)
         violations = [(v["id"], v["nodes"][0]["html"]) for v in Axe().run(signed_in).response["violations"]]

@@ -127,6 +127,7 @@ def place(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Any:
             "identifier": "N1",
             "uidb64": urlsafe_base64_encode(force_bytes(bystander.pk)),
             "rest": "nothing",
+            "name": "settings",
             "url": "nothing",
             "object_id": 1,
             "content_type_id": 1,
