@@ -20,7 +20,7 @@ from runtime.kinds.invalid import invalid_rows
 from runtime.kinds.memory import Memory
 from runtime.kinds.source import Source
 from runtime.kinds.writer import Writer, broadcast
-from runtime.lake import effort, note, proof
+from runtime.lake import effort, losses, note, proof
 from runtime.lake.note import KeptFilters, Note
 from runtime.lake.table import LakeTable, ddl, quoted
 from runtime.model import Model
@@ -171,7 +171,7 @@ class Build:
 
     def keep(self, frame: DataFrame) -> DataFrame:
         """Computed now, once; what follows is planned quickly, because the plan behind it is forgotten."""
-        return frame.localCheckpoint(eager=True)
+        return losses.kept(frame)
 
     def target(self, *columns: str | SparkColumn, where: str | None = None) -> DataFrame:
         """The table before the data commit, only these columns."""

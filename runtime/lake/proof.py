@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from runtime import config
 from runtime.columns import H1, H2, ROWID
 from runtime.errors import OndatraError, said_by_spark
-from runtime.lake import effort, internals
+from runtime.lake import effort, internals, losses
 from runtime.lake.hashes import with_hashes
 from runtime.lake.table import LakeTable
 
@@ -111,10 +111,10 @@ def give_up(spark: SparkSession, error: BaseException) -> None:
 
 def is_to_blame(error: BaseException) -> bool:
     """Whether an error may come from the private parts: neither what the data are at fault for, nor what a person
-    ended, nor what this program says itself."""
+    ended, nor a machine that was lost, nor what this program says itself."""
     from pyspark.errors import PySparkException
 
-    if isinstance(error, OndatraError) or "SPARK_JOB_CANCELLED" in str(error):
+    if isinstance(error, OndatraError) or "SPARK_JOB_CANCELLED" in str(error) or losses.is_loss(error):
         return False
     of_data = isinstance(error, PySparkException) and (error.getSqlState() or "").startswith("22")
     return isinstance(error, Exception) and not of_data

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from runtime import faults
-from runtime.errors import BuildError, HeldError, HistoryGone
+from runtime.errors import BuildError, HeldError, HistoryGone, said_by_spark
+from runtime.lake import losses
 from runtime.lake.commits import commit_of, disagrees
 from runtime.lake.table import quoted
 from runtime.model import Column, Model
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from runtime.pipeline.crew import Builder
     from runtime.staging.chunks import WaitingChunk
     from runtime.staging.request import Staged
+
+
+log = logging.getLogger("ondatra.pipeline")
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,7 @@ class Building:
     def make(self, builder: Builder) -> tuple[Result, Staged | None]:
         """Builds the table and, for a sync, stages what changed. Says "changes" between the two."""
         severed = self._is_severed(builder)
-        result = self.same or self._build(builder.spark)
+        result = self.same or self._built(builder)
         if self.work is None:
             return result, None
 
@@ -114,6 +119,17 @@ class Building:
             return result, self._stage(builder, self.work, result)
         except HistoryGone as error:
             raise held_without_history(result, error) from error
+
+    def _built(self, builder: Builder) -> Result:
+        """Once more where an executor was lost on the way. What the first time committed is then unchanged, and staged
+        as what an earlier run left."""
+        try:
+            return self._build(builder.spark)
+        except Exception as error:
+            if not losses.is_loss(error):
+                raise
+            log.warning("%s is built again, for an executor was lost: %s", self.model.name, said_by_spark(error))
+            return self._build(builder.spark)
 
     def _is_severed(self, builder: Builder) -> bool:
         """Whether the table is not the one that the mark is of: what changed since cannot be known from it. Raises
