@@ -26,11 +26,12 @@ def broker() -> dramatiq.Broker:
 _broker: dramatiq.Broker | None = None
 
 
-def send(actor: str, *args: int, queue: str = "") -> None:
-    """Wakes a worker. A broker that is down is logged, not raised: the scheduler sends again."""
+def send(actor: str, *args: int, queue: str = "", after: float = 0) -> None:
+    """Wakes a worker, `after` seconds from now. A broker that is down is logged, not raised: the scheduler sends again."""
     queue = queue or actor  # an actor has a queue of its own name unless another kind of worker takes it
     try:
         broker().declare_queue(queue)
-        broker().enqueue(dramatiq.Message(queue_name=queue, actor_name=actor, args=args, kwargs={}, options={}))
+        message = dramatiq.Message(queue_name=queue, actor_name=actor, args=args, kwargs={}, options={})
+        broker().enqueue(message, delay=round(after * 1000) or None)
     except Exception as error:
         log.warning("no message for %s %s: %s; the scheduler sends it again", actor, args, error)

@@ -210,7 +210,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Config:
         web_port=web_port,
         site_url=(env.address(24, "ONDATRA_SITE_URL") or f"http://{web_host}:{web_port}").rstrip("/"),
         webhook_endpoints=env.addresses(25, "ONDATRA_WEBHOOK_ENDPOINTS"),
-        alert_gather=env.number(31, "ONDATRA_ALERT_GATHER", 60, least=0),
+        alert_gather=env.number(31, "ONDATRA_ALERT_GATHER", 20, least=0),
         tls_proxy=env.checked(30, "ONDATRA_TLS_PROXY", ADDRESS.fullmatch, "an IP address, or * for any, is expected"),
         fault=env.text("ONDATRA_FAULT"),
         wrong=tuple(sorted(env.wrong, key=lambda w: w.number)),

@@ -207,11 +207,13 @@ def _queue(event: AlertEvent, channels: Sequence[AlertChannel], later: datetime 
         for c in channels
     ]
     AlertDelivery.objects.bulk_create(made)
-    for one in made:
-        if one.next_at <= event.at:
+    if later is None:
+        for one in made:
             wake(one)
 
 
 def wake(delivery: AlertDelivery) -> None:
-    """Once it is durable, a worker is told of it; one that hears nothing is told again by the scheduler."""
-    transaction.on_commit(lambda: queue.send("alert", delivery.pk, queue=QUEUE))
+    """Once it is durable, a worker is told of it for when its time comes; one that hears nothing is told again by the
+    scheduler."""
+    after = max((delivery.next_at - timezone.now()).total_seconds(), 0)
+    transaction.on_commit(lambda: queue.send("alert", delivery.pk, queue=QUEUE, after=after))

@@ -206,14 +206,16 @@ def test_without_workers_nothing_waits_for_more(place: Workspace, mailbox: Mailb
     assert [m["Subject"] for m in mailbox.mails] == ["[warning] 2 syncs to Assets: Failure"]
 
 
-@pytest.mark.parametrize(("seconds", "woken"), [(0, 1), (60, 0)])
-def test_where_the_install_gathers_nothing_a_worker_is_woken_at_once(
+@pytest.mark.parametrize(
+    ("seconds", "woken"), [(0, {"alerts": 1, "alerts.DQ": 0}), (60, {"alerts": 0, "alerts.DQ": 1})]
+)
+def test_a_worker_is_woken_when_the_time_of_a_message_comes(
     place: Workspace,
     settings: Any,
     stub_broker: Any,
     django_capture_on_commit_callbacks: Any,
     seconds: int,
-    woken: int,
+    woken: dict[str, int],
 ) -> None:
     settings.ONDATRA = dataclasses.replace(django_settings.ONDATRA, alert_gather=seconds)
     sync = a_sync(place)
@@ -223,6 +225,6 @@ def test_where_the_install_gathers_nothing_a_worker_is_woken_at_once(
     with django_capture_on_commit_callbacks(execute=True):
         _fail([sync])
 
-    assert stub_broker.queues["alerts"].qsize() == woken
+    assert {name: stub_broker.queues[name].qsize() for name in woken} == woken
     wait = AlertDelivery.objects.get().next_at - timezone.now()
     assert timedelta(seconds=seconds - 5) < wait <= timedelta(seconds=seconds)
