@@ -6,13 +6,18 @@ Safe to repeat: a step whose work is done says so at once.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,29 +29,84 @@ from runtime.lake import java  # noqa: E402
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 JARS = Path(os.environ.get("ONDATRA_JARS_DIR") or VENV / "jars")
+#: The installer of packages, and what holds its hashes.
+INSTALLER = "requirements-uv.lock"
+#: Seconds after which a step says what it waits for, and then says so again.
+SOON, AGAIN = 3.0, 30.0
+_apt_guard = threading.Lock()  # apt-get takes one caller at a time
+
+
+PIP = (PYTHON, "-m", "pip", "--disable-pip-version-check")
+#: Options of pip's, and the variables of uv's that say the same.
+UV = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "find-links": "UV_FIND_LINKS",
+    "no-index": "UV_NO_INDEX",
+    "trusted-host": "UV_INSECURE_HOST",
+    "cert": "SSL_CERT_FILE",
+    "timeout": "UV_HTTP_TIMEOUT",
+    "default-timeout": "UV_HTTP_TIMEOUT",
+}
 
 
 class Missing(Exception):
     """Something that this script cannot install; its text says what to do."""
 
 
-def step(name: str, action: Callable[[], str]) -> None:
-    """Runs one step and prints what it did and how long it took."""
+def step(name: str, action: Callable[[], str], waits: str = "") -> None:
+    """Runs one step and prints what it did and how long it took; on the way, what it `waits` for."""
+    side_by_side((name, action, waits))
+
+
+def side_by_side(*steps: tuple[str, Callable[[], str], str]) -> None:
+    """Runs steps at the same time, each with a line when it is done and, where it takes long, lines before. Whatever
+    fails is printed, and ends set-up once the others are done."""
+    with ThreadPoolExecutor(len(steps)) as pool:
+        running = [pool.submit(_timed, *one) for one in steps]
+    if failed := [(name, error) for (name, *_), done in zip(steps, running, strict=True) if (error := _error(done))]:
+        for name, error in failed:
+            print(f"{name}: {error}", file=sys.stderr)
+        raise SystemExit(1)
+
+
+def _timed(name: str, action: Callable[[], str], waits: str) -> None:
     began = time.monotonic()
-    print(f"  {name:<22}", end="", flush=True)
-    try:
+    with _waiting(name, waits, began):
         said = action()
-    except Missing as error:
-        print(f"\n{name}: {error}", file=sys.stderr)
-        raise SystemExit(1) from None
-    except subprocess.CalledProcessError as error:
-        print(
-            f"\n{name}: {' '.join(map(str, error.cmd))[:200]} ended with "
-            f"{error.returncode}\n{(error.output or '')[-3000:]}",
-            file=sys.stderr,
-        )
-        raise SystemExit(1) from None
-    print(f"{said}  ({time.monotonic() - began:.1f} s)", flush=True)
+    print(f"  {name:<22}{said}  ({time.monotonic() - began:.1f} s)", flush=True)
+
+
+@contextmanager
+def _waiting(name: str, waits: str, began: float) -> Iterator[None]:
+    """Says from time to time that the step goes on."""
+    done = threading.Event()
+
+    def tell() -> None:
+        wait = SOON
+        while not done.wait(wait):
+            print(f"  {name:<22}… {waits or 'at work'}  ({time.monotonic() - began:.0f} s so far)", flush=True)
+            wait = AGAIN
+
+    telling = threading.Thread(target=tell, daemon=True)
+    telling.start()
+    try:
+        yield
+    finally:
+        done.set()
+        telling.join()
+
+
+def _error(done: Future[None]) -> str:
+    """What a step says that failed; empty for one that did not. Raises what nobody expected."""
+    error = done.exception()
+    if isinstance(error, subprocess.CalledProcessError):
+        command = " ".join(map(str, error.cmd))[:200]
+        return f"{command} ended with {error.returncode}\n{(error.output or '')[-3000:]}"
+    if isinstance(error, Missing):
+        return str(error)
+    done.result()
+    return ""
 
 
 def quiet(*command: str | Path, **more: object) -> str:
@@ -64,11 +124,35 @@ def python_ready(lock: str) -> str:
         return "as locked"
     if not PYTHON.exists():
         _venv()
-    _patiently(
-        PYTHON, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--require-hashes", "-r", ROOT / lock
-    )
+    try:
+        _install_quickly(ROOT / lock)
+    except (subprocess.CalledProcessError, OSError):  # of whatever machine it does not know
+        _patiently(*PIP, "install", "-q", "--require-hashes", "-r", ROOT / lock)
     stamp.write_text(mark)
     return "installed"
+
+
+def _install_quickly(lock: Path) -> None:
+    """By uv, from the index that pip is told to use, with the lock's hashes. Raises CalledProcessError or OSError."""
+    _patiently(*PIP, "install", "-q", "--only-binary", ":all:", "--require-hashes", "-r", ROOT / INSTALLER)
+    with tempfile.TemporaryDirectory() as scratch:
+        # Spark comes as source alone: put together as a wheel, its 450 MB of jars need not be packed once more
+        packing = Path(scratch) / "wheels.cfg"
+        packing.write_text("[bdist_wheel]\ncompression = stored\n")
+        environment = {**os.environ, **_index(), "DIST_EXTRA_CONFIG": str(packing)}
+        uv = [VENV / "bin" / "uv", "pip", "install", "-q", "--no-config", "--python", PYTHON]
+        quiet(*uv, "--no-deps", "--require-hashes", "-r", lock, env=environment)
+
+
+def _index() -> dict[str, str]:
+    """Where pip is told to look, by its files or the environment, as uv takes it: uv reads neither."""
+    found = {}
+    for line in quiet(*PIP, "config", "list").splitlines():
+        name, _, value = line.partition("=")
+        said = " ".join(str(ast.literal_eval(value)).split()) if value.startswith(("'", '"')) else value
+        if (option := UV.get(name.rsplit(".", 1)[-1].replace("_", "-"))) and option not in os.environ:
+            found[option] = said
+    return found
 
 
 def _venv() -> None:
@@ -125,8 +209,9 @@ def _apt(package: str, otherwise: str) -> None:
         sudo = ["sudo", "-n"]
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     try:
-        quiet(*sudo, "apt-get", "update", "-q", env=environment)
-        quiet(*sudo, "apt-get", "install", "-qy", "--no-install-recommends", package, env=environment)
+        with _apt_guard:
+            quiet(*sudo, "apt-get", "update", "-q", env=environment)
+            quiet(*sudo, "apt-get", "install", "-qy", "--no-install-recommends", package, env=environment)
     except subprocess.CalledProcessError as error:
         raise Missing(
             f"{otherwise}; apt-get said: {error.output.strip().splitlines()[-1] if error.output.strip() else 'nothing'}"
@@ -155,7 +240,7 @@ def _jars(wanted: str, folder: Path) -> str:
         == 0
     ):
         return "kept"
-    _patiently(PYTHON, "-m", "runtime.lake.jars", wanted, folder, cwd=ROOT)
+    _patiently(PYTHON, "-m", "runtime.lake.jars", "--beside", wanted, folder, cwd=ROOT)
     return "resolved"
 
 
@@ -219,12 +304,16 @@ def data_ready() -> str:
 
 
 def set_up(lock: str, *, s3: bool = False) -> None:
-    set_up_python(lock)
-    step("Java", java_ready)
-    step("Jars for Spark", lambda: jars_ready(s3))
+    step("data folder", data_ready)
+    side_by_side(_packages(lock), ("Java", java_ready, "Debian's packages"))
+    step("Jars for Spark", lambda: jars_ready(s3), "Maven's repository")
 
 
 def set_up_python(lock: str) -> None:
     """All that runs without Spark."""
     step("data folder", data_ready)
-    step("Python packages", lambda: python_ready(lock))
+    side_by_side(_packages(lock))
+
+
+def _packages(lock: str) -> tuple[str, Callable[[], str], str]:
+    return "Python packages", lambda: python_ready(lock), "the package index: about 600 MB, most of it Spark"

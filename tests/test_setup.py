@@ -271,8 +271,10 @@ def test_jars_that_spark_ships_itself_are_left_out() -> None:
         "slf4j-api-2.0.17.jar",
         "io.delta_delta-spark_4.2_2.13-4.4.0.jar",
         "scala-library_2.13-1.0.jar",
+        "commons-codec_commons-codec-1.17.1.jar",
     ]
-    assert [artifact(n) for n in named] == ["slf4j-api", "slf4j-api", "delta-spark_4.2_2.13", "scala-library_2.13"]
+    names = ["slf4j-api", "slf4j-api", "delta-spark_4.2_2.13", "scala-library_2.13", "commons-codec"]
+    assert [artifact(n) for n in named] == names
 
 
 def test_jars_that_are_there_are_taken_without_a_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

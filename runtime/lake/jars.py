@@ -1,5 +1,6 @@
-"""`python -m runtime.lake.jars [--check] delta|s3|GROUP:NAME:VERSION FOLDER`: fetches the jars that Spark lacks, once,
-through Spark's own Ivy."""
+"""`python -m runtime.lake.jars [--check | --beside] delta|s3|GROUP:NAME:VERSION FOLDER`: fetches the jars that Spark
+lacks, once, through Spark's own Ivy, and makes the JVM's start quick (`runtime.lake.jvm`): before it ends, or beside
+what follows."""
 
 from __future__ import annotations
 
@@ -11,9 +12,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from runtime.errors import ConfigError
-from runtime.lake.packages import LAST, artifact, packages_of, present, usable
+from runtime.lake.packages import LAST, PACKAGES, artifact, packages_of, present, usable
 
 log = logging.getLogger("ondatra.jars")
 
@@ -54,7 +56,7 @@ def _fetch_apart(folder: Path, wanted: str) -> None:
         "fetching the jars of %s for Spark into %s, once", "Delta" if wanted == "delta" else "Delta and S3", folder
     )
     subprocess.run(
-        [sys.executable, "-m", "runtime.lake.jars", wanted, str(folder)],
+        [sys.executable, "-m", "runtime.lake.jars", "--beside", wanted, str(folder)],
         check=True,
         text=True,
         stdout=subprocess.PIPE,
@@ -66,22 +68,10 @@ def _fetch_apart(folder: Path, wanted: str) -> None:
 def fetch(folder: Path, wanted: str) -> list[str]:
     """Fetches, and keeps what Spark does not ship itself. Needs the network."""
     import pyspark
-    from pyspark.sql import SparkSession
 
     packages = packages_of(wanted)
     with tempfile.TemporaryDirectory() as ivy:
-        # a session resolves its packages before it starts; nothing else of it is needed
-        (
-            SparkSession.builder.master("local[1]")
-            .config("spark.jars.ivy", ivy)
-            .config("spark.ui.enabled", "false")
-            .config("spark.driver.bindAddress", "127.0.0.1")
-            .config("spark.driver.host", "127.0.0.1")
-            .config("spark.jars.packages", ",".join(packages))
-            .config("spark.jars.excludes", ",".join(EXCLUDED))
-            .getOrCreate()
-            .stop()
-        )
+        _resolve(packages, ivy)
         shipped = {artifact(p.name) for p in (Path(pyspark.__file__).parent / "jars").glob("*.jar")}
         kept = [p for p in sorted((Path(ivy) / "jars").glob("*.jar")) if artifact(p.name) not in shipped]
         if not any(artifact(p.name) == packages[0].split(":")[1] for p in kept):
@@ -96,11 +86,33 @@ def fetch(folder: Path, wanted: str) -> list[str]:
     return [p.name for p in kept]
 
 
+def _resolve(packages: tuple[str, ...], ivy: str) -> None:
+    """Puts them into that folder of Ivy's. Spark resolves packages before it starts; no engine has to."""
+    from pyspark import SparkConf
+    from pyspark.java_gateway import launch_gateway
+
+    settings = {
+        "spark.master": "local[1]",
+        "spark.jars.ivy": ivy,
+        "spark.jars.packages": ",".join(packages),
+        "spark.jars.excludes": ",".join(EXCLUDED),
+    }
+    gateway: Any = launch_gateway(SparkConf(loadDefaults=False).setAll(list(settings.items())))
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
+
+
 def main(argv: list[str]) -> int:
+    from runtime.lake import jvm
+
     wanted, folder = argv[-2], Path(argv[-1])
     if "--check" in argv:
-        return 0 if present(folder, wanted) else 1
-    print("\n".join(fetch(folder, wanted)))
+        return 0 if present(folder, wanted) and (wanted not in PACKAGES or jvm.is_made(folder)) else 1
+    if not present(folder, wanted):
+        print("\n".join(fetch(folder, wanted)))
+    if wanted in PACKAGES or jvm.is_made(folder):
+        (jvm.make_beside if "--beside" in argv else jvm.make)(folder)
     return 0
 
 

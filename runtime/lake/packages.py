@@ -43,4 +43,4 @@ def artifact(file_name: str) -> str:
     """org.slf4j_slf4j-api-2.0.13.jar -> slf4j-api. Ivy puts the group before the name; Spark's own jars have none."""
     name = re.sub(r"-\d[^/]*\.jar$", "", file_name)
     group, _, rest = name.partition("_")
-    return rest if rest and "." in group else name
+    return rest if rest and ("." in group or group == rest) else name

@@ -5,17 +5,18 @@ from __future__ import annotations
 import logging
 import os
 import re
+import shlex
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runtime import machine, spark_settings
 from runtime.config import Config, from_env
-from runtime.lake import internals, java
+from runtime.lake import internals, java, jvm
 from runtime.lake.jars import ready
 
 if TYPE_CHECKING:
@@ -37,27 +38,28 @@ def session(config: Config | None = None) -> SparkSession:
             return SparkSession.active()
         config = config or from_env()
         java.find()
-        jars = [str(p) for p in ready(config.jars_dir, "s3" if config.spark_needs_s3 else "delta")]
+        jars = ready(config.jars_dir, "s3" if config.spark_needs_s3 else "delta")
         settings = _settings(config)
+        start = jvm.start(config.jars_dir, jars) if config.spark_is_here and not config.spark else None
         builder = SparkSession.builder.appName("ondatra").master(config.spark_master)
         for name, value in settings.items():
             builder = builder.config(name, value)
         scratch = config.data_dir / "spark"
         scratch.mkdir(parents=True, exist_ok=True)
-        log4j = Path(__file__).with_name("log4j2.properties")
+        if start is None:  # else they stand on its class path
+            builder = builder.config(
+                "spark.jars", ",".join(filter(None, [*map(str, jars), settings.get("spark.jars")]))
+            )
+        options = _options(scratch, settings.get("spark.driver.extraJavaOptions", ""))
         builder = (
-            builder.config("spark.jars", ",".join(filter(None, [*jars, settings.get("spark.jars")])))
-            .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
+            builder.config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
             .config("spark.local.dir", settings.get("spark.local.dir", str(scratch)))
             .config("spark.driver.memory", config.driver_memory)
-            .config(
-                "spark.driver.extraJavaOptions",
-                f"-Dlog4j.configurationFile={log4j} -Djava.io.tmpdir={scratch} "
-                + settings.get("spark.driver.extraJavaOptions", ""),
-            )
+            .config("spark.driver.extraJavaOptions", options)
         )
         interrupt = signal.getsignal(signal.SIGINT)
-        with _environment(config, settings["spark.driver.bindAddress"]):
+        own = [f"-Xmx{config.driver_memory}", *shlex.split(options)]
+        with _environment(config, settings["spark.driver.bindAddress"], start, own):
             made = builder.getOrCreate()
         if python := sys.executable if config.spark_is_here else settings.get("spark.pyspark.python"):
             made.sparkContext.pythonExec = python  # on this machine the workers have this process's packages
@@ -110,10 +112,16 @@ _KEPT = re.compile(
 )
 
 
+def _options(scratch: Path, more: str) -> str:
+    """Of the JVM, besides its memory."""
+    log4j = Path(__file__).with_name("log4j2.properties")
+    return f"{shlex.quote(f'-Dlog4j.configurationFile={log4j}')} {shlex.quote(f'-Djava.io.tmpdir={scratch}')} {more}"
+
+
 @contextmanager
-def _environment(config: Config, bound: str) -> Iterator[None]:
-    """The JVM is started with a part of the environment, and bound to that address. pyspark hands on all of it, and
-    asks nobody."""
+def _environment(config: Config, bound: str, start: jvm.Start | None, own: Sequence[str]) -> Iterator[None]:
+    """The JVM is started with a part of the environment, bound to that address, and without Spark's scripts where it is
+    known how. pyspark hands on all of the environment, and asks nobody."""
     from pyspark import java_gateway
 
     popen = java_gateway.Popen
@@ -130,6 +138,9 @@ def _environment(config: Config, bound: str) -> Iterator[None]:
             none = config.data_dir / "spark" / "none.conf"
             none.write_text("")
             command = [command[0], "--properties-file", str(none), *command[1:]]
+        if start is not None:
+            kept |= start.environment
+            command = start.command(command[1:], own)
         return popen(command, env=kept, **options)
 
     java_gateway.Popen = started
