@@ -22,18 +22,26 @@ def start_run(
     *,
     user: AbstractBaseUser | None = None,
     trigger: str = "page",
+    by: str = "",
     full: bool = False,
     dry_run: bool = False,
     **options: Any,
 ) -> Run:
-    """Makes the run's row and, once that is durable, wakes a worker."""
+    """Makes the run's row and, once that is durable, wakes a worker. `by` is what it was started with beside a person:
+    a token's name, a schedule's text; without both it is the command line's user."""
     if sync.archived_at:
         raise ConfigError(f"{sync.name} is archived: its file is gone, so it can only be looked at")
     told = {"full": full, "dry_run": dry_run, **options}
     with transaction.atomic():
         options = {k: v for k, v in told.items() if v}
         run = Run.objects.create(
-            sync=sync, trigger=trigger, started_by=audit.person(user), full=full, dry_run=dry_run, options=options
+            sync=sync,
+            trigger=trigger,
+            started_by=audit.person(user),
+            started_with=_with(user, by),
+            full=full,
+            dry_run=dry_run,
+            options=options,
         )
         if trigger != "schedule":  # nobody's doing, and many
             audit.write(sync.workspace.organization_id, user, "start_run", f"run {run.pk}", told, sync=sync)
@@ -41,25 +49,36 @@ def start_run(
     return run
 
 
+def _with(user: AbstractBaseUser | None, by: str) -> str:
+    return (by if user or by else audit.at_the_command_line())[:200]
+
+
 def skip_run(sync: Sync, working: Run, *, trigger: str = "schedule") -> Run:
     """A run that did not begin, for the history."""
     return Run.objects.create(
         sync=sync,
         trigger=trigger,
+        started_with=sync.schedule if trigger == "schedule" else "",
         status=Run.Status.SKIPPED,
         ended_at=timezone.now(),
         error=f"its time came while run {working.pk} was {working.status}: it was skipped, and the next time counts",
     )
 
 
-def retry_run(run: Run, chosen: Filter, *, user: AbstractBaseUser | None = None, trigger: str = "retry") -> Run:
+def retry_run(
+    run: Run, chosen: Filter, *, user: AbstractBaseUser | None = None, trigger: str = "retry", by: str = ""
+) -> Run:
     """Queues a run that sends the chosen records of a run again; what of them can be sent is found when it begins."""
     if run.sync.archived_at:
         raise ConfigError(f"{run.sync.name} is archived: its file is gone, so it can only be looked at")
     told = {k: v for k, v in asdict(chosen).items() if v}
     with transaction.atomic():
         new = Run.objects.create(
-            sync=run.sync, trigger=trigger, started_by=audit.person(user), options={"retry_of": run.pk, "chosen": told}
+            sync=run.sync,
+            trigger=trigger,
+            started_by=audit.person(user),
+            started_with=_with(user, by),
+            options={"retry_of": run.pk, "chosen": told},
         )
         audit.write(
             run.sync.workspace.organization_id,
@@ -94,7 +113,9 @@ def cancel_run(run: Run, *, user: AbstractBaseUser | None = None) -> Run:
     return run
 
 
-def confirm_run(run: Run, *, user: AbstractBaseUser | None = None, trigger: str = "confirm", send: bool = True) -> Run:
+def confirm_run(
+    run: Run, *, user: AbstractBaseUser | None = None, trigger: str = "confirm", by: str = "", send: bool = True
+) -> Run:
     """Lets a held run go on, as a new run that may delete as many records as were shown, and no more."""
     with transaction.atomic():
         if not Run.objects.filter(pk=run.pk, status=Run.Status.HELD).update(
@@ -107,7 +128,12 @@ def confirm_run(run: Run, *, user: AbstractBaseUser | None = None, trigger: str 
             options["confirmed_deletes"] = run.options.get("would_delete", run.deleted)
         full = run.full or bool(run.options.get("history_gone"))  # what changed is not known, so everything goes
         new = Run.objects.create(
-            sync=run.sync, trigger=trigger, started_by=audit.person(user), full=full, options=options
+            sync=run.sync,
+            trigger=trigger,
+            started_by=audit.person(user),
+            started_with=_with(user, by),
+            full=full,
+            options=options,
         )
         Run.objects.filter(pk=run.pk).update(confirmed_as=new)
         audit.write(

@@ -107,6 +107,11 @@ class Api(APIView):
         assert isinstance(self.request.auth, ApiToken)
         return self.request.auth
 
+    @property
+    def by(self) -> str:
+        """What a run is started with here."""
+        return f"token {self.token.name}"
+
     # rows of the token's organization
 
     def sync(self, sync_id: int, right: Role = access.SEE) -> Sync:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from django.db.models import QuerySet
@@ -48,7 +49,8 @@ class Confirm(Api):
     )
     def post(self, request: Request, run_id: int) -> Response:
         """Lets a held run go on, as a new run."""
-        return answer(RunShape(_done(actions.confirm_run, self.run(run_id, access.OPERATE), self.token.user)).data)
+        confirm = partial(actions.confirm_run, by=self.by)
+        return answer(RunShape(_done(confirm, self.run(run_id, access.OPERATE), self.token.user)).data)
 
 
 def _done(action: Any, run: Run, user: Any) -> Run:
@@ -116,7 +118,7 @@ class Retry(Api):
         if not given["preview"]:
             if planned.empty:
                 raise ConfigError("nothing was sent: " + "; ".join(said))
-            made = actions.retry_run(run, web_records.without_plain(chosen, run), user=self.token.user).pk
+            made = actions.retry_run(run, web_records.without_plain(chosen, run), user=self.token.user, by=self.by).pk
         return answer(
             {
                 "sync_run_id": made,

@@ -79,6 +79,8 @@ class RunShape(serializers.ModelSerializer[Run]):
     error_message = serializers.CharField(allow_null=True)
     error_detail = serializers.CharField(allow_null=True)
     counts = serializers.DictField(child=serializers.IntegerField())
+    started_by = serializers.CharField(allow_null=True, help_text="The person, if it was one.")
+    started_with = serializers.CharField(help_text="A token, a schedule's text, or the command line's user.")
 
     class Meta:
         model = Run
@@ -87,7 +89,7 @@ class RunShape(serializers.ModelSerializer[Run]):
             "created_at", "updated_at", "completed_at", "scheduled_execution_time", "source_record_count",
             "source_record_updates", "source_record_deletes", "source_record_invalids", "records_invalid",
             "records_processed", "records_updated", "records_failed", "error_code", "error_message", "error_detail",
-            "counts", "tracking",
+            "counts", "tracking", "started_by", "started_with",
         )  # fmt: skip
 
     def to_representation(self, run: Run) -> dict[str, Any]:
@@ -120,6 +122,8 @@ class RunShape(serializers.ModelSerializer[Run]):
             "error_detail": run.error or None,
             "counts": run.counts,
             "tracking": run.tracking,
+            "started_by": run.started_by.get_username() if run.started_by else None,
+            "started_with": run.started_with,
         }
 
 

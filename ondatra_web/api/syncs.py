@@ -111,7 +111,12 @@ class Trigger(Api):
                     sync_run_id=active.pk,
                 )
             run = actions.start_run(
-                sync, user=self.token.user, trigger="api", full=given["force_full_sync"], dry_run=given["dry_run"]
+                sync,
+                user=self.token.user,
+                trigger="api",
+                by=self.by,
+                full=given["force_full_sync"],
+                dry_run=given["dry_run"],
             )
             if key:
                 Run.objects.filter(pk=run.pk).update(idempotency_key=key)
@@ -155,7 +160,8 @@ class SyncRuns(Api):
     def get(self, request: Request, sync_id: int) -> Response:
         """Runs of a sync, newest first."""
         given = checked(RunsForm, request.query_params)
-        found = Run.objects.filter(sync=self.sync(sync_id)).order_by("pk" if given["order"] == "asc" else "-pk")
+        found = Run.objects.filter(sync=self.sync(sync_id)).select_related("started_by")
+        found = found.order_by("pk" if given["order"] == "asc" else "-pk")
         if given.get("run_status"):
             found = found.filter(status=given["run_status"])
         rows, pages = paged(found, given)

@@ -96,7 +96,7 @@ def _start(sync: Sync) -> None:
     """A time that comes while a run works is skipped, which the history shows: once for each run that works."""
     working = Run.objects.filter(sync=sync, status__in=Run.ACTIVE).order_by("-pk").first()
     if working is None:
-        actions.start_run(sync, trigger="schedule")
+        actions.start_run(sync, trigger="schedule", by=sync.schedule)
     elif not Run.objects.filter(sync=sync, status=Run.Status.SKIPPED, trigger="schedule", pk__gt=working.pk).exists():
         actions.skip_run(sync, working)
 

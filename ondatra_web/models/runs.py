@@ -53,6 +53,7 @@ class Run(models.Model):
     status = models.CharField(max_length=30, choices=Status.choices, default=Status.QUEUED)
     trigger = models.CharField(max_length=20, default="command")  # command, page, schedule, api, retry, confirm
     started_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
+    started_with = models.CharField(max_length=200, blank=True)  # by what: a token, a schedule's text, a system's user
     cancelled_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
     created_at = models.DateTimeField(default=timezone.now)
     started_at = models.DateTimeField(null=True, blank=True)
@@ -114,6 +115,14 @@ class Run(models.Model):
 
     def __str__(self) -> str:
         return f"run {self.pk} of {self.sync}"
+
+    @property
+    def starter(self) -> str:
+        """Who or what started it: `ada`, `ada, token airflow`, `schedule every 6h`, `root (command line)`."""
+        if self.trigger == "schedule":
+            return f"schedule {self.started_with}".strip()
+        person = self.started_by.get_username() if self.started_by else ""
+        return ", ".join(filter(None, (person, self.started_with))) or self.trigger
 
     @property
     def counts(self) -> dict[str, int]:

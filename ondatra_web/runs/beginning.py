@@ -8,7 +8,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from ondatra_web import workers
+from ondatra_web import audit, workers
 from ondatra_web.models import Delivery, Run, Sync, Worker
 from ondatra_web.runs import ending
 from ondatra_web.runs.patience import patiently
@@ -21,7 +21,8 @@ BUSY = "another run of this sync is working"
 def take(sync: Sync, given: Run | None, *, trigger: str, options: Mapping[str, Any]) -> Run:
     """A working run of this process: the `given` one, or a new one. A skipped one where another works."""
     workers.me()  # its row outlives a transaction that fails
-    told = {"sync": sync, "trigger": trigger, "started_at": timezone.now(), "options": dict(options)}
+    told: dict[str, Any] = {"sync": sync, "trigger": trigger, "started_at": timezone.now(), "options": dict(options)}
+    told["started_with"] = audit.at_the_command_line()
     return _taken(given) if given is not None else _made(told)
 
 
@@ -72,7 +73,8 @@ def take_retry(sync: Sync, earlier: Run, given: Run | None) -> Run:
         if (other := others.first()) is not None:
             raise ConfigError(f"run {other.pk} of {sync.name} is working: wait for its end, or cancel it")
         if given is None:
-            given = Run.objects.create(sync=sync, trigger="retry", options={"retry_of": earlier.pk})
+            by = audit.at_the_command_line()
+            given = Run.objects.create(sync=sync, trigger="retry", started_with=by, options={"retry_of": earlier.pk})
         _take(given, step="changes")
         if given.status != Run.Status.WORKING:
             raise ConfigError(f"run {given.pk} was cancelled")

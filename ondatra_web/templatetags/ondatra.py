@@ -133,6 +133,16 @@ def run_length(run: Run) -> str:
     return duration(run_took(run))
 
 
+#: How a run came about, by its trigger.
+_BEGAN = {"retry": "sends records again, asked by", "confirm": "confirmed by", "schedule": "started by its"}
+
+
+@register.filter
+def began(run: Run) -> str:
+    """`started by ada, token airflow`, `confirmed by ada`."""
+    return f"{_BEGAN.get(run.trigger, 'started by')} {run.starter}"
+
+
 @register.filter
 def has_records(run: Run) -> str:
     return visible(run)

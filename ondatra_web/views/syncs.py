@@ -106,9 +106,6 @@ def sync(request: SignedIn, sync_id: int) -> HttpResponse:
     page = page_of(_runs(found, form.chosen), form.number, HISTORY)
     for run in page.object_list:
         run.sync = found  # so that the rows ask for nothing more
-    waiting = waiting_rows.of_syncs([found]).aggregate(
-        due=Sum("due_rows"), rejected=Sum("rejected_rows"), blocked=Sum("blocked_rows")
-    )
     working = found.run_set.filter(status__in=Run.ACTIVE).order_by("-id").first()
     payloads = may(request.user, PAYLOADS, found.workspace)
     kept = {name: value for name, value in form.chosen.items() if value and name != "page"}
@@ -122,7 +119,7 @@ def sync(request: SignedIn, sync_id: int) -> HttpResponse:
             "filtered": bool(kept),
             "run_states": RUN_STATES,
             "triggers": TRIGGERS,
-            "waiting": {name: n or 0 for name, n in waiting.items()},
+            "waiting": waiting_rows.summed(found),
             "working": working,
             "listed": listed([found])[0],
             "files": sync_file.files_of(found, with_function=payloads),
@@ -146,21 +143,29 @@ def _runs(found: Sync, chosen: Mapping[str, Any]) -> QuerySet[Run]:
     return runs.select_related("started_by").defer("metadata").order_by("-id")
 
 
-#: What a run may do that is asked about first.
-HOW = ("full", "baseline", "limit")
+#: What a run may do; each is asked about first, and the first two send what is due.
+HOW = ("run", "dry_run", "full", "baseline", "limit")
 
 
 @require_safe
 @login_required
 def ask(request: SignedIn, sync_id: int) -> HttpResponse:
-    """What one of HOW would do, with counts; its form starts the run."""
+    """What one of HOW would do, with what is known without a look at the source; its form starts the run.
+    What a baseline drops is counted to the record."""
     found = sync_for(request.user, sync_id, OPERATE)
     how = request.GET.get("how", "")
     if how not in HOW:
         return redirect("sync", sync_id)
-    counts = waiting_rows.counted(found)
+    counts = waiting_rows.counted(found) if how == "baseline" else waiting_rows.summed(found)
     last = listed([found])[0].last
-    told = {"sync": found, "how": how, "counts": counts, "total": sum(counts.values()), "last": last}
+    told = {
+        "sync": found,
+        "how": how,
+        "counts": counts,
+        "total": sum(counts.values()),
+        "last": last,
+        "working": found.run_set.filter(status__in=Run.ACTIVE).order_by("-id").first(),
+    }
     return render(request, "syncs/start.html", told)
 
 

@@ -237,6 +237,7 @@ def start_run(page: Page, state: str) -> str:
     should."""
     page.get_by_role("link", name="Syncs", exact=True).first.click()
     page.get_by_role("link", name="sync.aircraft").first.click()
+    page.get_by_role("link", name="Start a run…").click()
     page.get_by_role("button", name="Start a run").click()
     page.wait_for_url("**/runs/*/")
     ends(page, state)

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from datetime import timedelta
 from html import unescape
 from pathlib import Path
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
-from ondatra_web.models import Chunk, Delivery, Run, RunLog
+from ondatra_web import actions, tokens
+from ondatra_web.api.shapes import RunShape
+from ondatra_web.audit import at_the_command_line
+from ondatra_web.clock import scheduling
+from ondatra_web.models import Chunk, Delivery, Run, RunLog, Sync
+from ondatra_web.runs import beginning
+from runtime.records.filter import Filter
 from tests.web.filled import a_run, a_sync, closing, person, put_records, record, workspace
 
 pytestmark = pytest.mark.django_db
@@ -40,6 +50,56 @@ def test_a_run_says_its_chunks_its_files_and_who_sent_it_again(look: Look, run: 
     assert "1 record file," in text and f"/{run.sync.workspace.organization_id}/{run.sync_id}/{run.pk}</code>" in text
     assert f'href="/runs/{again.pk}/">run {again.pk} <span class="tag ok">Completed</span>' in text
     assert f'href="/runs/{run.pk}/">run {run.pk}</a>' in look(f"/runs/{again.pk}/").split("Sends again")[1]
+
+
+def test_who_and_what_started_a_run_is_told_by_page_list_and_api(look: Look, run: Run, client: Client) -> None:
+    """A person, a token, a schedule, a command: whatever it was."""
+    sync, alice = run.sync, User.objects.get(username="alice")
+    sync.schedule = "every 6h"
+    told = {
+        "started by alice": actions.start_run(sync, user=alice),
+        "started by alice, token airflow": _by_token(alice, sync),
+        "started by its schedule every 6h": _by_schedule(sync),
+        f"started by {at_the_command_line()}": beginning.take(sync, None, trigger="command", options={}),
+    }
+
+    assert {said: said in look(f"/runs/{made.pk}/") for said, made in told.items()} == dict.fromkeys(told, True)
+    rows = re.findall(r'data-label="Started by" class="clipped" title="(\w+)"> (.*?) <', look(f"/syncs/{sync.pk}/"))
+    assert rows[:4] == [
+        ("command", at_the_command_line()),
+        ("schedule", "schedule every 6h"),
+        ("api", "alice, token airflow"),
+        ("page", "alice"),
+    ]
+    answer = RunShape(told["started by alice, token airflow"]).data
+    assert (answer["started_by"], answer["started_with"], answer["trigger"]) == ("alice", "token airflow", "api")
+
+
+def _by_token(user: User, sync: Sync) -> Run:
+    _, text = tokens.make(sync.workspace.organization, user, "airflow", ["read", "operate"])
+    head = {"Authorization": f"Bearer {text}"}
+    Run.objects.update(status="completed")  # a trigger refuses to queue behind another run
+    made = Client().post(f"/api/v1/syncs/{sync.pk}/trigger", {}, "application/json", headers=head)
+    return Run.objects.get(pk=made.json()["data"]["sync_run_id"])
+
+
+def _by_schedule(sync: Sync) -> Run:
+    now = timezone.now()
+    Run.objects.update(status="completed")
+    Sync.objects.filter(pk=sync.pk).update(schedule="every 6h", next_run_at=now - timedelta(seconds=1))
+    scheduling.start_scheduled()
+    return Run.objects.get(trigger="schedule", status="queued")
+
+
+def test_who_confirmed_or_asked_again_is_told_too(look: Look, run: Run) -> None:
+    alice = User.objects.get(username="alice")
+    held = a_run(run.sync, "held", options={"would_delete": 3})
+
+    confirmed = actions.confirm_run(held, user=alice)
+    again = actions.retry_run(run, Filter(), user=alice, by="token airflow")
+
+    assert "confirmed by alice" in look(f"/runs/{confirmed.pk}/")
+    assert "sends records again, asked by alice, token airflow" in look(f"/runs/{again.pk}/")
 
 
 def test_the_log_is_searched_and_narrowed_to_a_level(look: Look, run: Run) -> None:

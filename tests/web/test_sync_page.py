@@ -13,7 +13,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from ondatra_web.models import AuditLog, ModelState, Run, Sync, Workspace
+from ondatra_web.models import AuditLog, Chunk, ModelState, Run, Sync, Workspace
 from tests.web.filled import a_run, a_sync, closing, person, workspace
 
 pytestmark = pytest.mark.django_db
@@ -109,20 +109,40 @@ def test_a_page_costs_the_same_for_any_number_of_runs(client: Client, sync: Sync
 @pytest.mark.parametrize(
     ("how", "says", "told", "options"),
     [
+        ("run", "Start a run, send 12 due and what changed", {}, {}),
+        ("dry_run", "Start a dry run", {"dry_run": "on"}, {"dry_run": True}),
         ("full", "Send about 3,322 records again", {"full": "on"}, {"full": True}),
         ("baseline", "Take them as delivered", {"baseline": "on"}, {"baseline": True}),
         ("limit", "Send them", {"limit": "100"}, {"limit": 100}),
     ],
 )
-def test_what_sends_or_drops_much_is_asked_first(
+def test_whatever_sends_or_drops_is_asked_about_first_with_counts(
     client: Client, look: Look, sync: Sync, how: str, says: str, told: dict[str, str], options: dict[str, object]
 ) -> None:
+    due = 0 if how == "baseline" else 12  # what a baseline drops is counted in staged files, and there are none
+    Chunk.objects.create(sync=sync, url="", rows=12, records=12, states=b"", due_rows=due)
     page = look(f"ask/?how={how}")
     assert says in page and not Run.objects.exists()
+    assert re.search(r"<dt>Rows at the last run</dt> <dd> 3,322 </dd>", page)
+    assert re.search(rf"<dt>Due again</dt> <dd> {due} </dd>", page) and "Assets / Aircraft" in page
 
     client.post(f"/syncs/{sync.pk}/start/", told)
 
     assert Run.objects.get().options == options
+
+
+def test_no_button_starts_a_run_at_once(look: Look, sync: Sync) -> None:
+    page = look("")
+
+    assert "/start/" not in page
+    asked = re.findall(rf'href="/syncs/{sync.pk}/ask/\?how=(\w+)"', page)
+    assert asked == ["full", "limit", "baseline", "dry_run", "run"]
+
+
+def test_it_is_said_before_that_another_run_works(look: Look, sync: Sync) -> None:
+    run = a_run(sync, "working")
+
+    assert f'<a href="/runs/{run.pk}/">Run {run.pk}</a> is working' in look("ask/?how=run")
 
 
 def test_a_limit_that_is_no_number_starts_nothing(client: Client, look: Look, sync: Sync) -> None:
