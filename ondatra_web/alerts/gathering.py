@@ -49,6 +49,11 @@ def join(lead: AlertDelivery, now: datetime) -> None:
     AlertDelivery.objects.filter(fresh, pk__in=found).update(lead=lead)
 
 
+def together(lead: AlertDelivery) -> QuerySet[AlertDelivery]:
+    """The message and those that go with it, as far as they still wait."""
+    return AlertDelivery.objects.filter(Q(pk=lead.pk) | Q(lead=lead), status=Status.WAITING)
+
+
 def events_of(lead: AlertDelivery) -> list[AlertEvent]:
     """What one message tells of, by the names of the syncs."""
     told = Q(alertdelivery=lead.pk) | Q(alertdelivery__lead=lead.pk)

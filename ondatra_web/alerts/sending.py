@@ -58,7 +58,7 @@ def _claimed(delivery_id: int) -> AlertDelivery | None:
         if row is None or _waits_for_another(row):
             return None
         if not row.channel.enabled and row.event is not None:
-            AlertDelivery.objects.filter(pk=row.pk).update(status=Status.DROPPED, ended_at=now)
+            gathering.together(row).update(status=Status.DROPPED, ended_at=now)
             return None
         AlertDelivery.objects.filter(pk=row.pk).update(next_at=now + CLAIMED, attempts=F("attempts") + 1)
         row.attempts += 1
@@ -108,8 +108,7 @@ def _note(delivery: AlertDelivery, answered: Answered, told: dict[str, Any]) -> 
     with transaction.atomic():
         mine = AlertDelivery.objects.filter(pk=delivery.pk, status=Status.WAITING, attempts=delivery.attempts)
         if mine.update(**fields) and not again:
-            with_it = AlertDelivery.objects.filter(lead=delivery, status=Status.WAITING)
-            with_it.update(status=fields["status"], ended_at=now, quiet=False)
+            gathering.together(delivery).update(status=fields["status"], ended_at=now, quiet=False)
             _wake_next(delivery)
 
 

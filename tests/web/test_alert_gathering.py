@@ -13,7 +13,7 @@ from django.utils import timezone
 from receivers import Mailbox, Receiver
 
 from ondatra_web.alerts import channels, gathering, judging, sending
-from ondatra_web.models import Alert, AlertDelivery, Sync, Workspace
+from ondatra_web.models import Alert, AlertChannel, AlertDelivery, Sync, Workspace
 from tests.web.alerting import SITE, hook, mail
 from tests.web.filled import a_run, a_sync, closing, workspace
 
@@ -157,6 +157,22 @@ def test_a_mail_of_many_that_is_refused_is_tried_again_as_it_was(place: Workspac
 
     assert [m["Subject"] for m in mailbox.mails] == ["[warning] 2 syncs to Assets: Failure"]
     assert sorted(AlertDelivery.objects.values_list("status", flat=True)) == ["sent", "sent", "waiting"]
+
+
+def test_what_goes_together_is_dropped_together_where_the_channel_is_switched_off(
+    place: Workspace, mailbox: Mailbox
+) -> None:
+    syncs = _of(place, 2)
+    channel = mail(syncs[0])
+    mailbox.refuses = ["451 not now"]
+    _fail(syncs)
+    sending.send_waiting()
+    AlertChannel.objects.filter(pk=channel.pk).update(enabled=False)
+
+    _later(timedelta(seconds=10))
+    _work()
+
+    assert (mailbox.mails, set(AlertDelivery.objects.values_list("status", flat=True))) == ([], {"dropped"})
 
 
 def test_a_message_of_many_is_sent_again_whole_and_one_of_them_alone(place: Workspace, mailbox: Mailbox) -> None:
