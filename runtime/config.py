@@ -137,6 +137,11 @@ class Config:
         return "bin/up" if text == "up" else f"python manage.py {text}"
 
     @property
+    def heap_mib(self) -> int:
+        """The heap of Spark's JVM."""
+        return _mib(self.driver_memory)
+
+    @property
     def spark_is_here(self) -> bool:
         """Whether Spark computes on this machine alone."""
         return self.spark_master.startswith("local")
@@ -289,12 +294,16 @@ def _spark(env: _Environment, environment: Mapping[str, str]) -> dict[str, str]:
     return spark_settings.given(environment)
 
 
-def _builds(heap: str) -> int:
-    """As many as cores that the heap has room for, and two in any case."""
+def _mib(heap: str) -> int:
+    """Of a size as Java takes it."""
     units = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024**2}
     amount = re.fullmatch(r"(\d+)([kmgt]?)b?", heap.lower())
-    mib = int(amount[1]) * units.get(amount[2], 1 / machine.MIB) if amount else 0
-    return max(2, min(machine.cores(), MOST_BUILDS, int(mib // HEAP_OF_A_BUILD)))
+    return int(int(amount[1]) * units.get(amount[2], 1 / machine.MIB)) if amount else 0
+
+
+def _builds(heap: str) -> int:
+    """As many as cores that the heap has room for, and two in any case."""
+    return max(2, min(machine.cores(), MOST_BUILDS, _mib(heap) // HEAP_OF_A_BUILD))
 
 
 def _keys(env: _Environment) -> tuple[str, ...]:

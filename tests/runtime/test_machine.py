@@ -61,7 +61,7 @@ def test_the_usual_settings_are_the_machines(monkeypatch: pytest.MonkeyPatch) ->
     large, tight = config.read({}), config.read({"SPARK_DRIVER_MEMORY": "2g"})
 
     assert (large.spark_master, large.driver_memory, large.builds) == ("local[16]", "16384m", 8)
-    assert (tight.driver_memory, tight.builds) == ("2g", 2)
+    assert (tight.driver_memory, tight.builds, tight.heap_mib) == ("2g", 2, 2048)
 
 
 def test_the_address_towards_a_master_is_the_one_that_it_sees() -> None:

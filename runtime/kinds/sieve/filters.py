@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from runtime.columns import H1, H2
+from runtime.config import from_env
 from runtime.kinds.build import Build
 from runtime.lake import internals, proof
 from runtime.lake.note import KeptFilters
@@ -35,7 +36,9 @@ MOST_ROWS = 20_000_000
 #: Builds whose rows the second filter may hold, and the share of the rows that it may be of.
 MOST_ADDED, SHARE_ADDED = 32, 4
 FOLDER, NAME = "_ondatra", "filter-"
-#: Rows in the filters of this process now: builds side by side must not hold more than one of the largest.
+#: Rows in the filters of this process now: builds side by side must not hold more than one of the largest for each of
+#: so many MiB of heap.
+HEAP_OF_ONE = 1_800
 _held = [0]
 _guard = threading.Lock()
 
@@ -44,7 +47,7 @@ _guard = threading.Lock()
 def room(rows: int) -> Iterator[bool]:
     """Whether a filter of so many rows may be held; for the time of the block."""
     with _guard:
-        room = _held[0] + rows <= MOST_ROWS
+        room = _held[0] + rows <= MOST_ROWS * max(1, from_env().heap_mib // HEAP_OF_ONE)
         _held[0] += rows if room else 0
     try:
         yield room
