@@ -21,20 +21,28 @@ from runtime.store.opening import open_store
 FOLDER = "sources"
 #: What a process left that died lies there for so many days: longer than any run.
 KEPT_DAYS = 7
+#: States of one read that are kept: builds side by side may have begun with one that is no longer the newest.
+MOST_STATES = 3
 _guard = threading.Lock()
-_brought: dict[str, tuple[str, ...]] = {}
+_brought: dict[str, dict[str, tuple[str, ...]]] = {}  # by read and state
 
 
-def bring(name: str, files: Mapping[str, Path]) -> list[str]:
-    """The paths, as Spark takes them, of these files by their new names; those of one `name` are brought once."""
+def bring(of: str, state: str, files: Mapping[str, Path]) -> list[str]:
+    """The paths, as Spark takes them, of these files by their new names. One state `of` a read is brought once; those
+    before the last ones go, since no build reads them any more."""
     with _guard:
-        if name not in _brought:
-            store, mine = _mine(from_env().staging_url)
-            paths = [f"{mine}/{name}/{new}" for new in files]
+        states = _brought.setdefault(of, {})
+        store, mine = _mine(from_env().staging_url)
+        if state not in states:
+            paths = [f"{mine}/{of}/{state}/{new}" for new in files]
             for path, file in zip(paths, files.values(), strict=True):
                 store.put_file(path, file)
-            _brought[name] = tuple(path_of(store.url_of(path)) for path in paths)
-        return list(_brought[name])
+            states[state] = tuple(path_of(store.url_of(path)) for path in paths)
+            for old in list(states)[:-MOST_STATES]:
+                del states[old]
+                with suppress(StoreError):  # it goes with the process
+                    store.delete_prefix(f"{mine}/{of}/{old}")
+        return list(states[state])
 
 
 @lru_cache(maxsize=1)

@@ -92,10 +92,12 @@ def open_file(spark: SparkSession, read: FileRead) -> DataFrame:
         frame = spark.read.format("delta").load(str(_delta(spark, read)))
     elif (opened := _direct(read)) is not None:
         weakref.finalize(spark, opened.close)
-        frame = spark.read.parquet(*_seen(spark, opened))
+        frame = spark.read.parquet(*_seen(spark, read.view, opened))
     else:
         folder = staged(read)
-        frame = spark.read.parquet(*([str(folder)] if _here(spark) else brought.bring(folder.name, _parts(folder))))
+        frame = spark.read.parquet(
+            *([str(folder)] if _here(spark) else brought.bring(read.view, folder.name, _parts(folder)))
+        )
     return frame.selectExpr(
         *(f"CAST({name_quoted(c.name)} AS {c.spark_type}) AS {name_quoted(c.name)}" for c in read.columns)
     )
@@ -106,7 +108,7 @@ def _here(spark: SparkSession) -> bool:
     return str(spark.sparkContext.master).startswith("local")
 
 
-def _seen(spark: SparkSession, opened: Opened) -> list[str]:
+def _seen(spark: SparkSession, view: str, opened: Opened) -> list[str]:
     """The opened files where Spark's tasks see them: on this machine the links; elsewhere the same paths, if the lake
     is a folder that all machines have, else copies in the staging area."""
     if _here(spark):
@@ -115,7 +117,7 @@ def _seen(spark: SparkSession, opened: Opened) -> list[str]:
         return [_escaped(match) for match in opened.matches]
     state = [[str(m.path), (info := m.real.stat()).st_size, info.st_mtime_ns] for m in opened.matches]
     name = hashlib.sha256(json.dumps(state).encode()).hexdigest()[:24]
-    return brought.bring(name, {f"{n}.parquet": Path(path) for n, path in enumerate(opened.numbered())})
+    return brought.bring(view, name, {f"{n}.parquet": Path(path) for n, path in enumerate(opened.numbered())})
 
 
 def _parts(folder: Path) -> dict[str, Path]:
