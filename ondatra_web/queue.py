@@ -27,7 +27,8 @@ _broker: dramatiq.Broker | None = None
 
 
 def send(actor: str, *args: int, queue: str = "", after: float = 0) -> None:
-    """Wakes a worker, `after` seconds from now. A broker that is down is logged, not raised: the scheduler sends again."""
+    """Wakes a worker, so many seconds from now. A broker that is down is logged, not raised: the scheduler sends
+    again."""
     queue = queue or actor  # an actor has a queue of its own name unless another kind of worker takes it
     try:
         broker().declare_queue(queue)

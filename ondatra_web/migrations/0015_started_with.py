@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ("ondatra_web", "0013_columns"),
+        ("ondatra_web", "0014_saved_filters"),
     ]
 
     operations = [

@@ -70,6 +70,7 @@ READS_ITSELF = {
     "runtime/custody/secrets.py",
     "runtime/lake/java.py",  # JAVA_HOME
     "runtime/lake/jars.py",  # what a process of Python's gets
+    "runtime/lake/jvm.py",  # where Spark and Java are, as their own scripts look
     "runtime/lake/spark.py",  # what the JVM gets
     "runtime/push/sandbox.py",  # what the process of push functions gets
     "ondatra_web/command_line.py",  # which project, which settings module
