@@ -7,11 +7,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import dramatiq
 import pytest
 from django.utils import timezone
 from seaweed import BUCKET, S3Server
 
+from ondatra_web import workers
 from ondatra_web.models import Delivery, Run, Worker
+from ondatra_web.presence import Presence
 from ondatra_web.runs import claims, relay
 from ondatra_web.tracking import exporting
 from tests.web.filled import a_run, a_sync, workspace
@@ -65,6 +68,20 @@ def test_a_worker_that_said_nothing_for_a_minute_is_not_counted(woken: list[tupl
     relay._wake(run, 6)
 
     assert woken == [("push", run.pk, 6)]
+
+
+def test_a_health_check_asks_for_the_workers_of_its_own_machine() -> None:
+    living(2)
+    Worker.objects.filter(host="push-0").update(heartbeat_at=timezone.now() - timedelta(minutes=2))
+
+    assert [workers.alive("push", host) for host in ("push-0", "push-1", "elsewhere", None)] == [0, 1, 0, 1]
+
+
+def test_a_worker_takes_no_more_messages_than_it_has_threads(stub_broker: Any) -> None:
+    worker = dramatiq.Worker(stub_broker, worker_threads=3)
+    Presence().before_worker_boot(stub_broker, worker)
+
+    assert worker.queue_prefetch == 3
 
 
 def test_a_run_gives_way_to_one_that_nobody_works_on_and_to_no_other() -> None:
