@@ -23,7 +23,7 @@ A_TASK = 32_000_000
 UNKNOWN = 1 << 50
 #: Nodes of a plan that shuffle or sort, and functions that give another value at each call.
 DEAR = re.compile(
-    r"(?m)^[\s:+|-]*(?:Join|Aggregate|Window|Sort|Distinct|Intersect|Except|GlobalLimit|LocalLimit|Sample|\w*Python\w*)\b"
+    r"(?m)^[\s:+|-]*(?:Join|Aggregate|Window|Sort|Distinct|Intersect|Except|GlobalLimit|LocalLimit|Sample|\w*Python\w*|MapInArrow)\b"
     r"|\b(?:rand|randn|uuid|random|shuffle)\("
 )
 

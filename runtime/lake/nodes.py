@@ -42,14 +42,18 @@ def nodes(spark: SparkSession, plan: Plan, *, to_views: bool, plain: bool = Fals
 def _compiled_walk(gateway: Any) -> Any:
     """None where Spark brings no compiler, or another one."""
     try:
-        compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(gateway.jvm.Thread.currentThread().getContextClassLoader())
-        compiler.cook(JAVA.read_text(encoding="utf-8"))
-        found = compiler.getClassLoader().loadClass("ondatra.Plans")
-        return next(m for m in found.getMethods() if m.getName() == "nodes")
+        return next(m for m in compiled(gateway, JAVA).getMethods() if m.getName() == "nodes")
     except Exception as error:
         log.warning("plans are looked through the plain way, which is slower: %s", said_by_spark(str(error)))
         return None
+
+
+def compiled(gateway: Any, java: Path) -> Any:
+    """The class of a file, by Spark's own compiler of generated code."""
+    compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(gateway.jvm.Thread.currentThread().getContextClassLoader())
+    compiler.cook(java.read_text(encoding="utf-8"))
+    return compiler.getClassLoader().loadClass(f"ondatra.{java.stem}")
 
 
 class _Walk:
@@ -102,10 +106,11 @@ class _Walk:
 
 
 def _names(node: Any) -> str:
-    """What an unresolved node looks for."""
+    """What an unresolved node looks for; of a function of Python its name."""
     from py4j.protocol import Py4JError
 
-    if not str(node.getClass().getSimpleName()).startswith("Unresolved"):
+    kind = str(node.getClass().getSimpleName())
+    if not kind.startswith("Unresolved") and kind != "PythonUDF":
         return ""
     for method in ("multipartIdentifier", "nameParts", "name"):
         try:

@@ -7,9 +7,10 @@ import json
 import re
 import weakref
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from runtime.errors import ConfigError, said_by_spark
+from runtime.lake import passes
 from runtime.sources import duck_task
 from runtime.sql.model import Call
 from runtime.sql.said import brief, one_line
@@ -33,11 +34,40 @@ def register(spark: SparkSession, calls: Sequence[Call]) -> None:
     from pyspark.sql.types import DataType
 
     cloudpickle.register_pickle_by_value(duck_task)  # a worker may not find this project
-    versions = {name: version(name) for name in ("duckdb", "pyarrow")}
+    versions = duck_task.packages()
+    if not known:
+        check_executors(spark, versions)
+    rule = passes.rule(spark, cloudpickle.dumps((duck_task.passer(passes.SLOT), None), protocol=3))
     for call in new:
-        evaluate = duck_task.evaluator(call.name, call.inputs, call.expressions, versions)
-        spark.udf.register(call.name, arrow_udf(evaluate, DataType.fromDDL(call.returns)))
+        kind = DataType.fromDDL(call.returns)
+        asking = duck_task.Asking(call.name, call.inputs, call.expressions, versions)
+        spark.udf.register(call.name, arrow_udf(duck_task.evaluator(asking), kind))
+        if rule is not None:
+            rule.define(call.name, told(call, versions, kind))
         known.add(call.name)
+
+
+def check_executors(spark: SparkSession, versions: dict[str, str]) -> None:
+    """Asks the Python of an executor elsewhere, once a session. ConfigError where it lacks what a task needs."""
+    context = spark.sparkContext
+    if context.master.startswith("local"):
+        return
+    try:
+        [unfit] = context.parallelize([versions], 1).map(duck_task.missing).collect()
+    except Exception as error:
+        told = said_by_spark(error)
+        raise ConfigError(f"the Python of Spark's executors does not answer: {told}") from None
+    if unfit:
+        raise ConfigError(unfit)
+
+
+def told(call: Call, versions: dict[str, str], kind: Any) -> str:
+    """What `duck_task.passer` needs to know of a call."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    schema = to_arrow_schema(kind, timezone="UTC").serialize().to_pybytes()
+    asking = (call.inputs, call.expressions, versions)
+    return json.dumps({"asking": asking, "schema": base64.b64encode(schema).decode()})
 
 
 def said(error: BaseException | str, calls: Sequence[Call], *, hidden: bool = False) -> tuple[int, str] | None:
@@ -46,11 +76,11 @@ def said(error: BaseException | str, calls: Sequence[Call], *, hidden: bool = Fa
     found = _SAID.search(str(error))
     if not found:
         return None
-    told = json.loads(base64.b64decode(found[1]))
-    call = next((c for c in calls if c.name == told["call"]), None)
-    line, shown = call.places[told["at"]] if call and call.places else (1, "")
-    message = re.sub(r" when casting from source column i\d+$", "", one_line(brief(told["message"])))
+    heard = json.loads(base64.b64decode(found[1]))
+    call = next((c for c in calls if c.name == heard["call"]), None)
+    line, shown = call.places[heard["at"]] if call and call.places else (1, "")
+    message = re.sub(r" when casting from source column i\d+$", "", one_line(brief(heard["message"])))
     if hidden:
         return line, f"{shown}: " + _QUOTED.sub("***", message)
-    values = ", ".join(repr(v) for v in told["values"].values())
+    values = ", ".join(repr(v) for v in heard["values"].values())
     return line, f"{shown}: {message}" + (f" (found: {values})" if values else "")

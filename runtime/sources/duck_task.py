@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 #: What a worker's DuckDB may take.
@@ -19,79 +19,139 @@ SHOWN = 200
 MARK = "duckdb-said:"
 
 
-def evaluator(
-    name: str,
-    inputs: tuple[tuple[str, str], ...],
-    expressions: tuple[tuple[str, str, str], ...],
-    versions: dict[str, str] | None = None,
-    memory: str = MEMORY,
-) -> Callable[..., Any]:
-    """A function of Arrow arrays, one for each of `inputs` (name, DuckDB's type), that gives a struct array of f0, f1
-    and so on for `expressions` (text, its type, the type in which it travels). `versions` are those of the packages
-    that a worker must have."""
-    fits: list[bool] = []
+class Asking:
+    """The expressions of one call, asked for a batch of rows at a time. `inputs` are names with DuckDB's types;
+    `expressions` text, its type, the type in which it travels. `versions` are those of the packages that a worker must
+    have."""
 
-    # without types: Spark would read a kind of function from them
-    def evaluate(*arrays):  # type: ignore[no-untyped-def]
-        unfit = "" if fits else missing(versions or {})
-        fits.append(True)
-        if unfit:
-            raise ValueError(marked({"call": name, "at": 0, "message": unfit, "values": {}}))
+    def __init__(
+        self,
+        name: str,
+        inputs: Sequence[tuple[str, str]],
+        expressions: Sequence[tuple[str, str, str]],
+        versions: dict[str, str] | None = None,
+        memory: str = MEMORY,
+    ) -> None:
+        self.name, self.inputs, self.expressions, self.memory = name, inputs, expressions, memory
+        self.sql = select(inputs, expressions)
+        self.versions = versions or {}
+
+    def answers(self, arrays: Sequence[Any]) -> list[Any]:
+        """An array for each expression."""
         import pyarrow
 
+        self.check()
         table = pyarrow.table(
-            [as_json(a) if kind == "JSON" else a for a, (_, kind) in zip(arrays, inputs)],
-            names=[n for n, _ in inputs],
+            [as_json(a) if kind == "JSON" else a for a, (_, kind) in zip(arrays, self.inputs)],
+            names=[n for n, _ in self.inputs],
         )
         try:
-            found = ask(table, select(inputs, expressions), memory)
+            found = ask(table, self.sql, self.memory)
         except Exception as error:
-            raise ValueError(explained(name, table, error)) from None
-        columns = [plain_times(c.combine_chunks()) for c in found.columns]
-        return pyarrow.StructArray.from_arrays(columns, [f"f{i}" for i in range(len(columns))])
+            raise ValueError(self.explained(table, error)) from None
+        return [plain_times(c) for c in found.columns]
 
-    def explained(name: str, table: Any, error: Exception) -> str:
+    def check(self) -> None:
+        unfit = missing(self.versions) if self.versions else ""
+        if unfit:
+            raise ValueError(marked({"call": self.name, "at": 0, "message": unfit, "values": {}}))
+        self.versions = {}
+
+    def explained(self, table: Any, error: Exception) -> str:
         """The first row that fails by itself, in it the expression, and the values that it is made of."""
         low, high = 0, table.num_rows
         while high - low > 1:
             middle = (low + high) // 2
-            if failure(table.slice(low, middle - low), expressions):
+            if self.failure(table.slice(low, middle - low), self.expressions):
                 high = middle
             else:
                 low = middle
         row = table.slice(low, 1)
-        for at, expression in enumerate(expressions):
-            said = failure(row, [expression])
+        for at, expression in enumerate(self.expressions):
+            said = self.failure(row, [expression])
             if said:
                 used = set(re.findall(r"\bi\d+\b", expression[0]))
-                shown = {n: str(row.column(n)[0].as_py())[:SHOWN] for n, _ in inputs if n in used}
-                return marked({"call": name, "at": at, "message": said, "values": shown})
-        return marked({"call": name, "at": 0, "message": str(error), "values": {}})
+                shown = {n: str(row.column(n)[0].as_py())[:SHOWN] for n, _ in self.inputs if n in used}
+                return marked({"call": self.name, "at": at, "message": said, "values": shown})
+        return marked({"call": self.name, "at": 0, "message": str(error), "values": {}})
 
-    def failure(part: Any, some: Any) -> str:
+    def failure(self, part: Any, some: Any) -> str:
         try:
-            ask(part, select(inputs, some), memory)
+            ask(part, select(self.inputs, some), self.memory)
         except Exception as error:
             return str(error) or type(error).__name__
         return ""
 
+
+def evaluator(asking: Asking) -> Callable[..., Any]:
+    """A function of Arrow arrays, one for each input, that gives a struct array of f0, f1 and so on."""
+
+    # without types: Spark would read a kind of function from them
+    def evaluate(*arrays):  # type: ignore[no-untyped-def]
+        import pyarrow
+
+        found = asking.answers(arrays)
+        return pyarrow.StructArray.from_arrays(found, [f"f{i}" for i in range(len(found))])
+
     return evaluate
+
+
+def passer(told: bytes) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """A function of record batches. Told as JSON: `calls`, each with what `Asking` needs and an Arrow schema of its
+    answers; `steps` over the columns of a batch: `["call", name, columns]`, whose answers are further columns, and
+    `["keep", column]`, by which other rows are left out; `back`, the columns that are the result, named c0, c1 and so
+    on."""
+
+    def through(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow
+
+        plan = json.loads(told)
+        asking = {name: Asking(name, *call["asking"]) for name, call in plan["calls"].items()}
+        kinds = {
+            name: pyarrow.ipc.read_schema(pyarrow.py_buffer(base64.b64decode(call["schema"]))).types
+            for name, call in plan["calls"].items()
+        }
+        names = [f"c{i}" for i in range(len(plan["back"]))]
+        for batch in batches:
+            columns = batch.columns
+            for kind, *rest in plan["steps"]:
+                if kind == "call":
+                    name, places = rest
+                    given = [columns[i] for i in places] or [pyarrow.repeat(1, len(columns[0]))]
+                    found = asking[name].answers(given)
+                    columns += [a if a.type == to else a.cast(to) for a, to in zip(found, kinds[name])]
+                else:
+                    columns = kept(columns, columns[rest[0]])
+            yield pyarrow.RecordBatch.from_arrays([columns[i] for i in plan["back"]], names)
+
+    return through
+
+
+def kept(columns: list[Any], wanted: Any) -> list[Any]:
+    """The rows for which a Boolean is true."""
+    return columns if wanted.true_count == len(wanted) else [c.filter(wanted) for c in columns]
 
 
 def missing(versions: dict[str, str]) -> str:
     """What the Python of this worker lacks."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    found = {}
-    for name in versions:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "none"
+    found = packages()
     if found == versions:
         return ""
     wanted, have = (" and ".join(f"{n} {v}" for n, v in side.items()) for side in (versions, found))
     return f"the Python of Spark's executors needs {wanted}, and has {have}: set PYSPARK_PYTHON or spark.archives"
+
+
+def packages() -> dict[str, str]:
+    """The versions that this Python has of what a task needs."""
+    from importlib import import_module
+
+    found = {}
+    for name in ("duckdb", "pyarrow"):
+        try:
+            found[name] = str(import_module(name).__version__)
+        except ImportError:
+            found[name] = "none"
+    return found
 
 
 def select(inputs: Any, expressions: Any) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import BooleanType, IntegerType, StringType, StructType
 
 from runtime.sources import duck, duck_task
 from runtime.sql.model import Call
@@ -16,7 +18,8 @@ TEXT = (("i0", "VARCHAR"),)
 
 
 def answer(inputs: tuple[tuple[str, str], ...], *asked: tuple[str, str, str], of: list[pa.Array]) -> list[Any]:
-    return [tuple(row.values()) for row in duck_task.evaluator("duck_1", inputs, asked)(*of).to_pylist()]
+    evaluate = duck_task.evaluator(duck_task.Asking("duck_1", inputs, asked))
+    return [tuple(row.values()) for row in evaluate(*of).to_pylist()]
 
 
 def test_expressions_over_a_batch_are_the_fields_of_one_struct() -> None:
@@ -86,12 +89,34 @@ def test_nothing_is_set_or_loaded_in_a_task() -> None:
     for statement in ("SET enable_external_access = true", "SET memory_limit = '9GB'", "INSTALL httpfs", "LOAD httpfs"):
         with pytest.raises(duckdb.Error):
             con.execute(statement)
-    assert con.execute("SELECT current_setting('threads'), current_setting('TimeZone')").fetchone() == (1, "UTC")
+    assert con.execute("SELECT current_setting('threads'), current_setting('TimeZone')").fetchall() == [(1, "UTC")]
 
 
 def test_an_executor_without_the_drivers_packages_is_told_in_one_line() -> None:
-    evaluate = duck_task.evaluator("duck_1", TEXT, (("i0", "VARCHAR", "VARCHAR"),), {"duckdb": "0.1"})
+    asking = duck_task.Asking("duck_1", TEXT, (("i0", "VARCHAR", "VARCHAR"),), {"duckdb": "0.1", "pyarrow": "0.2"})
     with pytest.raises(ValueError) as caught:
-        evaluate(pa.array(["a"]))
+        asking.answers([pa.array(["a"])])
     found = duck.said(caught.value, [CALL])
-    assert found and "the Python of Spark's executors needs duckdb 0.1, and has duckdb " in found[1]
+    assert found and "the Python of Spark's executors needs duckdb 0.1 and pyarrow 0.2, and has duckdb " in found[1]
+
+
+def test_a_pass_computes_leaves_out_and_gives_back_what_is_asked_for() -> None:
+    upper = Call("duck_1", TEXT, (("upper(i0)", "VARCHAR", "VARCHAR"), ("i0 LIKE '%b%'", "BOOLEAN", "BOOLEAN")), "")
+    length = Call("duck_2", TEXT, (("len(i0)", "BIGINT", "BIGINT"),), "")
+    calls = {
+        "duck_1": duck.told(upper, {}, StructType().add("f0", StringType()).add("f1", BooleanType())),
+        "duck_2": duck.told(length, {}, StructType().add("f0", IntegerType())),
+    }
+    steps = [["call", "duck_1", [1]], ["keep", 3], ["call", "duck_2", [2]]]
+    told = {"calls": {name: json.loads(call) for name, call in calls.items()}, "steps": steps, "back": [4, 0, 2]}
+    batches = [
+        pa.RecordBatch.from_arrays([pa.array(ids), pa.array(texts, pa.string())], ["a", "b"])
+        for ids, texts in (([1, 2, 3], ["ab", "c", None]), ([4], ["bbb"]), ([], []))
+    ]
+    found = list(duck_task.passer(json.dumps(told).encode())(iter(batches)))
+    assert [batch.to_pylist() for batch in found] == [
+        [{"c0": 2, "c1": 1, "c2": "AB"}],
+        [{"c0": 3, "c1": 4, "c2": "BBB"}],
+        [],
+    ]
+    assert found[0].schema == pa.schema([("c0", pa.int32()), ("c1", pa.int64()), ("c2", pa.string())])

@@ -1,0 +1,573 @@
+package ondatra;
+
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.IdentityHashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.concurrent.ConcurrentHashMap;
+
+import org.apache.spark.api.python.PythonFunction;
+import org.apache.spark.api.python.SimplePythonFunction;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GetStructField;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.PythonUDF;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.ArrowEvalPython;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MapInArrow;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Sort;
+import org.apache.spark.sql.catalyst.plans.logical.Window;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.BooleanType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/** Calls of DuckDB as passes: the columns that are needed go to a Python worker, answers and columns come back, and a
+ *  condition of DuckDB's leaves rows out there. As functions of Arrow arrays, which Spark knows how to plan, each row
+ *  is kept in a queue until its answer comes, answers are packed into a struct, and each call takes a worker.
+ *
+ *  The last rule of Spark's optimizer, after columns are pruned and conditions are pushed down. What it does not know
+ *  it leaves as it is. */
+public class Passes extends Rule {
+
+    private static final int SCALAR = 250;
+    private static final int MAP = 207;
+
+    private final Map calls = new ConcurrentHashMap();
+    private final byte[] before;
+    private final byte[] after;
+    private final int most;
+    private volatile String failed = "";
+
+    /** A pickled function, in two parts: between them goes, as bytes, what it shall do. At most so many columns that
+     *  a call neither reads nor makes pass along with it. */
+    public Passes(byte[] before, byte[] after, Integer most) {
+        this.before = before;
+        this.after = after;
+        this.most = most.intValue();
+    }
+
+    /** What a function of the session computes, as JSON. */
+    public void define(String name, String call) {
+        calls.put(name, call);
+    }
+
+    /** Why this rule left a plan as it was; empty if it never failed. */
+    public String failed() {
+        return failed;
+    }
+
+    public TreeNode apply(TreeNode plan) {
+        try {
+            return new Rewriting().below((LogicalPlan) plan, null);
+        } catch (Throwable error) {
+            failed = error.toString();
+            return plan;
+        }
+    }
+
+    /** What a pass does: steps in JSON over columns, first those that are sent, then answers; some come back. */
+    private static class Pass {
+        LogicalPlan child;
+        List sent = new ArrayList();
+        int columns = 0;
+        List steps = new ArrayList();
+        Set names = new TreeSet();
+        List back = new ArrayList();
+        List output = new ArrayList();
+        SimplePythonFunction function;
+        boolean deterministic = true;
+
+        /** Where an attribute is, where each input of the calls is, and where the fields of an answer begin. */
+        final Map place = new HashMap();
+        final List at = new ArrayList();
+        final Map begins = new HashMap();
+
+        int starts(Object result) {
+            return ((Integer) begins.get(((Attribute) result).exprId())).intValue();
+        }
+    }
+
+    /** One plan. */
+    private class Rewriting {
+        /** Of an answer's struct, by its id, the attributes that now stand for its fields. */
+        private final Map fields = new HashMap();
+        private final Map made = new IdentityHashMap();
+
+        /** `need`: the expressions above that say which columns are read; null where all are, by their places. */
+        LogicalPlan below(LogicalPlan plan, List need) {
+            if (need != null && plan instanceof ArrowEvalPython) {
+                LogicalPlan pass = pass((ArrowEvalPython) plan, new ArrayList(), need);
+                if (pass != null) {
+                    return pass;
+                }
+            }
+            if (need != null && plan instanceof Filter && ((Filter) plan).child() instanceof ArrowEvalPython) {
+                List others = new ArrayList();
+                LogicalPlan pass = filtered((Filter) plan, need, others);
+                if (pass != null) {
+                    return others.isEmpty() ? pass : flat(new Filter(anded(others), pass));
+                }
+            }
+            List told = null;
+            if (plan instanceof Project || plan instanceof Aggregate) {
+                told = new ArrayList(list(plan.expressions()));
+            } else if (need != null && (plan instanceof Filter || plan instanceof Join || plan instanceof Sort
+                    || plan instanceof GlobalLimit || plan instanceof LocalLimit || plan instanceof Window)) {
+                told = new ArrayList(need);
+                told.addAll(list(plan.expressions()));
+            }
+            List children = new ArrayList();
+            boolean same = true;
+            Iterator each = list(plan.children()).iterator();
+            while (each.hasNext()) {
+                LogicalPlan child = (LogicalPlan) each.next();
+                LogicalPlan now = below(child, told);
+                same &= now == child;
+                children.add(now);
+            }
+            return flat(same ? plan : (LogicalPlan) plan.withNewChildren(seq(children)));
+        }
+
+        /** A filter over answers: what DuckDB said alone of a row is obeyed in its worker. */
+        LogicalPlan filtered(Filter filter, List need, List others) {
+            ArrowEvalPython eval = (ArrowEvalPython) filter.child();
+            Set results = ids(eval.resultAttrs());
+            List kept = new ArrayList();
+            Iterator each = conjuncts(filter.condition(), new ArrayList()).iterator();
+            while (each.hasNext()) {
+                Expression part = (Expression) each.next();
+                GetStructField said = part instanceof GetStructField ? (GetStructField) part : null;
+                if (said != null && said.child() instanceof Attribute && said.dataType() instanceof BooleanType
+                        && results.contains(((Attribute) said.child()).exprId())) {
+                    kept.add(said);
+                } else {
+                    others.add(part);
+                }
+            }
+            List told = new ArrayList(need);
+            told.addAll(others);
+            return pass(eval, kept, told);
+        }
+
+        LogicalPlan pass(ArrowEvalPython eval, List kept, List need) {
+            List udfs = list(eval.udfs());
+            if (eval.evalType() != SCALAR) {
+                return null;
+            }
+            Iterator each = udfs.iterator();
+            while (each.hasNext()) {
+                PythonUDF udf = (PythonUDF) each.next();
+                if (!calls.containsKey(udf.name()) || !(udf.func() instanceof SimplePythonFunction)) {
+                    return null;
+                }
+            }
+
+            // what goes in: the inputs of the calls, and columns that are read above
+            List inputs = new ArrayList();
+            List places = new ArrayList();
+            each = udfs.iterator();
+            while (each.hasNext()) {
+                places.add(placed(list(((PythonUDF) each.next()).children()), inputs));
+            }
+            Set read = new HashSet();
+            each = need.iterator();
+            while (each.hasNext()) {
+                read.addAll(ids(list(((Expression) each.next()).references().toSeq())));
+            }
+            List along = new ArrayList();
+            List asked = new ArrayList(inputs);
+            each = list(eval.child().output()).iterator();
+            while (each.hasNext()) {
+                Attribute column = (Attribute) each.next();
+                if (read.contains(column.exprId())) {
+                    if (!travels(column.dataType())) {
+                        return null;
+                    }
+                    along.add(column);
+                    asked.add(column);
+                }
+            }
+            if (along.size() > most + inputs.size()) {
+                return null;
+            }
+            LogicalPlan child = below(eval.child(), asked);
+
+            Pass pass = started(child, inputs, along);
+            List results = list(eval.resultAttrs());
+            for (int i = 0; i < udfs.size(); i++) {
+                call(pass, (PythonUDF) udfs.get(i), (Attribute) results.get(i), (List) places.get(i));
+            }
+            for (int i = 0; i < kept.size(); i++) {
+                GetStructField said = (GetStructField) kept.get(i);
+                int at = pass.starts(said.child()) + said.ordinal();
+                pass.steps.add("[\"keep\", " + at + "]");
+            }
+            back(pass, along, results, need);
+            return planned(pass);
+        }
+
+        /** The column that each argument is in, which is added where it is new. */
+        List placed(List arguments, List inputs) {
+            List found = new ArrayList();
+            Iterator each = arguments.iterator();
+            while (each.hasNext()) {
+                Expression argument = (Expression) each.next();
+                int at = -1;
+                for (int i = 0; i < inputs.size() && at < 0; i++) {
+                    at = argument.deterministic() && argument.semanticEquals((Expression) inputs.get(i)) ? i : -1;
+                }
+                if (at < 0) {
+                    at = inputs.size();
+                    inputs.add(argument);
+                }
+                found.add(Integer.valueOf(at));
+            }
+            return found;
+        }
+
+        /** One that goes on from another pass, if nothing stands between them; else a new one. */
+        Pass started(LogicalPlan child, List inputs, List along) {
+            List wanted = new ArrayList();
+            Iterator each = inputs.iterator();
+            while (each.hasNext()) {
+                wanted.add(((Expression) each.next()).transform(new Fields(fields)));
+            }
+            each = along.iterator();
+            while (each.hasNext()) {
+                wanted.addAll(parts((Attribute) each.next()));
+            }
+
+            Pass other = onlyAttributes(wanted) ? (Pass) made.get(bare(child)) : null;
+            Pass pass = new Pass();
+            pass.child = bare(child);
+            if (other != null) {
+                pass.child = other.child;
+                pass.sent = other.sent;
+                pass.columns = other.columns;
+                pass.steps.addAll(other.steps);
+                pass.names.addAll(other.names);
+                pass.deterministic = other.deterministic;
+                for (int i = 0; i < other.output.size(); i++) {
+                    pass.place.put(((Attribute) other.output.get(i)).exprId(), other.back.get(i));
+                }
+            } else if (!onlyAttributes(wanted)) {
+                pass.child = child;
+            }
+            for (int i = 0; i < wanted.size(); i++) {
+                Expression one = (Expression) wanted.get(i);
+                Object key = one instanceof Attribute ? ((Attribute) one).exprId() : (Object) Integer.valueOf(i);
+                if (!pass.place.containsKey(key)) {
+                    pass.place.put(key, Integer.valueOf(pass.columns++));
+                    pass.sent.add(named(one, pass.sent));
+                }
+                pass.at.add(pass.place.get(key));
+            }
+            return pass;
+        }
+
+        /** With a name that no other has: Arrow knows columns by it. */
+        NamedExpression named(Expression one, List others) {
+            boolean free = one instanceof Attribute && !((Attribute) one).name().startsWith("__i");
+            for (int i = 0; i < others.size() && free; i++) {
+                free = !((NamedExpression) others.get(i)).name().equalsIgnoreCase(((Attribute) one).name());
+            }
+            return free ? (NamedExpression) one
+                : new Alias(one, "__i" + others.size(), id(), empty(), scala.Option.empty(), empty());
+        }
+
+        /** The attributes that stand for a column now: itself, or the fields of an answer. */
+        List parts(Attribute column) {
+            List found = new ArrayList();
+            List parts = (List) fields.get(column.exprId());
+            Iterator each = (parts == null ? new ArrayList() : parts).iterator();
+            while (each.hasNext()) {
+                Object part = each.next();
+                if (part != null) {
+                    found.add(part);
+                }
+            }
+            if (parts == null) {
+                found.add(column);
+            }
+            return found;
+        }
+
+        /** The plan without projections that only choose columns. */
+        LogicalPlan bare(LogicalPlan plan) {
+            while (plan instanceof Project && onlyAttributes(list(((Project) plan).projectList()))) {
+                plan = ((Project) plan).child();
+            }
+            return plan;
+        }
+
+        void call(Pass pass, PythonUDF udf, Attribute result, List arguments) {
+            StringBuilder step = new StringBuilder("[\"call\", \"" + udf.name() + "\", [");
+            for (int i = 0; i < arguments.size(); i++) {
+                step.append(i == 0 ? "" : ", ").append(pass.at.get(((Integer) arguments.get(i)).intValue()));
+            }
+            pass.steps.add(step.append("]]").toString());
+            pass.names.add(udf.name());
+            pass.function = (SimplePythonFunction) udf.func();
+            pass.deterministic &= udf.deterministic();
+            pass.begins.put(result.exprId(), Integer.valueOf(pass.columns));
+            pass.columns += ((StructType) result.dataType()).fields().length;
+        }
+
+        /** What comes back: the columns that are read above, and of each answer the fields that are. */
+        void back(Pass pass, List along, List results, List need) {
+            Iterator each = along.iterator();
+            while (each.hasNext()) {
+                Iterator inner = parts((Attribute) each.next()).iterator();
+                while (inner.hasNext()) {
+                    Attribute part = (Attribute) inner.next();
+                    pass.back.add(pass.place.get(part.exprId()));
+                    pass.output.add(part.withName("c" + pass.output.size()).withNullability(true));
+                }
+            }
+            for (int i = 0; i < results.size(); i++) {
+                Attribute result = (Attribute) results.get(i);
+                StructField[] kinds = ((StructType) result.dataType()).fields();
+                Set used = new HashSet();
+                each = need.iterator();
+                while (each.hasNext()) {
+                    used((Expression) each.next(), result, used, kinds.length);
+                }
+                if (used.isEmpty() && i == results.size() - 1 && pass.output.isEmpty()) {
+                    used.add(Integer.valueOf(0)); // rows without a column cannot be counted
+                }
+                List parts = new ArrayList();
+                for (int f = 0; f < kinds.length; f++) {
+                    if (!used.contains(Integer.valueOf(f))) {
+                        parts.add(null);
+                        continue;
+                    }
+                    Attribute part = new AttributeReference("c" + pass.output.size(), kinds[f].dataType(), true,
+                        Metadata.empty(), id(), empty());
+                    parts.add(part);
+                    pass.back.add(Integer.valueOf(pass.starts(result) + f));
+                    pass.output.add(part);
+                }
+                fields.put(result.exprId(), parts);
+            }
+        }
+
+        void used(Expression in, Attribute result, Set found, int all) {
+            if (in instanceof GetStructField && isIt(((GetStructField) in).child(), result)) {
+                found.add(Integer.valueOf(((GetStructField) in).ordinal()));
+            } else if (isIt(in, result)) {
+                for (int i = 0; i < all; i++) {
+                    found.add(Integer.valueOf(i));
+                }
+            } else {
+                Iterator each = list(in.children()).iterator();
+                while (each.hasNext()) {
+                    used((Expression) each.next(), result, found, all);
+                }
+            }
+        }
+
+        LogicalPlan planned(Pass pass) {
+            StringBuilder told = new StringBuilder("{\"calls\": {");
+            Iterator each = pass.names.iterator();
+            while (each.hasNext()) {
+                Object name = each.next();
+                told.append("\"" + name + "\": " + calls.get(name)).append(each.hasNext() ? ", " : "");
+            }
+            told.append("}, \"steps\": ").append(pass.steps).append(", \"back\": ").append(pass.back).append("}");
+            SimplePythonFunction like = pass.function;
+            PythonFunction function = new SimplePythonFunction(command(told.toString()), like.envVars(),
+                like.pythonIncludes(), like.pythonExec(), like.pythonVer(), like.broadcastVars(), like.accumulator());
+
+            List kinds = new ArrayList();
+            List sent = new ArrayList();
+            each = pass.output.iterator();
+            while (each.hasNext()) {
+                Attribute column = (Attribute) each.next();
+                kinds.add(new StructField(column.name(), column.dataType(), true, Metadata.empty()));
+            }
+            each = pass.sent.iterator();
+            while (each.hasNext()) {
+                sent.add(((NamedExpression) each.next()).toAttribute());
+            }
+            StructType kind = new StructType((StructField[]) kinds.toArray(new StructField[kinds.size()]));
+            PythonUDF udf = new PythonUDF("duckdb", function, kind, seq(sent), MAP, pass.deterministic, id());
+            LogicalPlan child = new Project(seq(pass.sent), pass.child);
+            LogicalPlan plan = new MapInArrow(udf, seq(pass.output), child, false, scala.Option.empty());
+            made.put(plan, pass);
+            return plan;
+        }
+
+        /** The node with fields of answers as the columns that they are now. */
+        LogicalPlan flat(LogicalPlan plan) {
+            if (fields.isEmpty()) {
+                return plan;
+            }
+            if (plan instanceof Project) {
+                List wanted = new ArrayList();
+                boolean same = true;
+                Iterator each = list(((Project) plan).projectList()).iterator();
+                while (each.hasNext()) {
+                    Expression one = (Expression) each.next();
+                    if (one instanceof Attribute && fields.containsKey(((Attribute) one).exprId())) {
+                        wanted.addAll(parts((Attribute) one));
+                        same = false;
+                    } else {
+                        wanted.add(one);
+                    }
+                }
+                plan = same ? plan : new Project(seq(wanted), ((Project) plan).child());
+            }
+            LogicalPlan found = (LogicalPlan) plan.transformExpressions(new Fields(fields));
+            Iterator each = ids(list(found.references().toSeq())).iterator();
+            while (each.hasNext()) {
+                if (fields.containsKey(each.next())) {
+                    throw new IllegalStateException("an answer is read whole by " + found.nodeName());
+                }
+            }
+            return found;
+        }
+    }
+
+    private static class Fields extends scala.runtime.AbstractPartialFunction {
+        private final Map fields;
+
+        Fields(Map fields) {
+            this.fields = fields;
+        }
+
+        private Object found(Object node) {
+            if (!(node instanceof GetStructField) || !(((GetStructField) node).child() instanceof Attribute)) {
+                return null;
+            }
+            GetStructField field = (GetStructField) node;
+            List parts = (List) fields.get(((Attribute) field.child()).exprId());
+            return parts == null ? null : parts.get(field.ordinal());
+        }
+
+        public boolean isDefinedAt(Object node) {
+            return found(node) != null;
+        }
+
+        public Object applyOrElse(Object node, scala.Function1 other) {
+            Object made = found(node);
+            return made == null ? other.apply(node) : made;
+        }
+    }
+
+    /** The pickled function with what it shall do. */
+    private byte[] command(String told) {
+        byte[] text = told.getBytes(StandardCharsets.UTF_8);
+        java.nio.ByteBuffer out = java.nio.ByteBuffer.allocate(before.length + 5 + text.length + after.length);
+        out.order(java.nio.ByteOrder.LITTLE_ENDIAN);
+        out.put(before).put((byte) 'B').putInt(text.length).put(text).put(after);
+        return out.array();
+    }
+
+    /** Whether a value comes back from Arrow as it was. */
+    private static boolean travels(DataType kind) {
+        if (kind instanceof StructType) {
+            StructField[] parts = ((StructType) kind).fields();
+            for (int i = 0; i < parts.length; i++) {
+                if (!travels(parts[i].dataType())) {
+                    return false;
+                }
+            }
+            return true;
+        }
+        if (kind instanceof ArrayType) {
+            return travels(((ArrayType) kind).elementType());
+        }
+        if (kind instanceof org.apache.spark.sql.types.MapType) {
+            org.apache.spark.sql.types.MapType map = (org.apache.spark.sql.types.MapType) kind;
+            return travels(map.keyType()) && travels(map.valueType());
+        }
+        String name = kind.typeName();
+        return name.startsWith("decimal") || name.startsWith("time(") || SIMPLE.contains(name);
+    }
+
+    private static final Set SIMPLE = new HashSet(java.util.Arrays.asList(new Object[] {"boolean", "byte", "short",
+        "integer", "long", "float", "double", "string", "binary", "date", "timestamp", "timestamp_ntz"}));
+
+    private static boolean isIt(Expression one, Attribute attribute) {
+        return one instanceof Attribute && ((Attribute) one).exprId().equals(attribute.exprId());
+    }
+
+    private static boolean onlyAttributes(List all) {
+        Iterator each = all.iterator();
+        while (each.hasNext()) {
+            if (!(each.next() instanceof Attribute)) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private static List conjuncts(Expression condition, List found) {
+        if (condition instanceof And) {
+            conjuncts(((And) condition).left(), found);
+            conjuncts(((And) condition).right(), found);
+        } else {
+            found.add(condition);
+        }
+        return found;
+    }
+
+    private static Expression anded(List parts) {
+        Expression all = (Expression) parts.get(0);
+        for (int i = 1; i < parts.size(); i++) {
+            all = new And(all, (Expression) parts.get(i));
+        }
+        return all;
+    }
+
+    private static Set ids(Object attributes) {
+        Set found = new HashSet();
+        Iterator each = (attributes instanceof List ? (List) attributes : list(attributes)).iterator();
+        while (each.hasNext()) {
+            found.add(((Attribute) each.next()).exprId());
+        }
+        return found;
+    }
+
+    private static org.apache.spark.sql.catalyst.expressions.ExprId id() {
+        return org.apache.spark.sql.catalyst.expressions.NamedExpression$.MODULE$.newExprId();
+    }
+
+    private static scala.collection.immutable.Seq empty() {
+        return seq(new ArrayList());
+    }
+
+    private static scala.collection.immutable.Seq seq(List items) {
+        return (scala.collection.immutable.Seq) scala.jdk.javaapi.CollectionConverters.asScala((Iterable) items).toSeq();
+    }
+
+    private static List list(Object items) {
+        List found = new ArrayList();
+        scala.collection.Iterator each = ((scala.collection.Iterable) items).iterator();
+        while (each.hasNext()) {
+            found.add(each.next());
+        }
+        return found;
+    }
+}
