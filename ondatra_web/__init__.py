@@ -24,6 +24,7 @@ workspaces  made and changed in one place
 projects    a workspace's folder as the runtime's project, with its secrets
 workers     life and death of processes
 stopping    what a signal does to one
+durations   lengths of time as people read them
 headers     what every answer says to browsers and caches, and how large a request may be
 redaction   logs and error reports without secrets
 checks      settings that cannot be used, told before anything starts

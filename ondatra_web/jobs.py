@@ -83,4 +83,5 @@ def sync_log(organization_id: int) -> None:
 @actor("pipeline", queue_name="pipeline")
 def upkeep(workspace_id: int) -> None:
     """Looks after the lake of a workspace: the pipeline worker has the Spark session."""
-    keep_lake(Workspace.objects.get(pk=workspace_id), spark.isolated)
+    for _ in keep_lake(Workspace.objects.get(pk=workspace_id), spark.isolated):
+        pass

@@ -48,7 +48,7 @@ def env_files() -> list[Path]:
 def project_of(workspace: Workspace, names: Sequence[str] = (), *, analyse: Analyse | None = None) -> Project:
     """Raises ProjectError with all problems, ConfigError."""
     return load_project(
-        _folder(workspace),
+        folder_of(workspace),
         secrets=secrets_of(workspace),
         allow_paths=[Path(p) for p in workspace.allow_paths],
         hidden=env_files(),
@@ -59,7 +59,7 @@ def project_of(workspace: Workspace, names: Sequence[str] = (), *, analyse: Anal
 
 def check(workspace: Workspace, *, analyse: Analyse | None = None) -> tuple[Project, list[Problem]]:
     return check_project(
-        _folder(workspace),
+        folder_of(workspace),
         secrets=secrets_of(workspace),
         allow_paths=[Path(p) for p in workspace.allow_paths],
         hidden=env_files(),
@@ -67,7 +67,8 @@ def check(workspace: Workspace, *, analyse: Analyse | None = None) -> tuple[Proj
     )
 
 
-def _folder(workspace: Workspace) -> Path:
+def folder_of(workspace: Workspace) -> Path:
+    """Raises ConfigError where it is not there."""
     folder = Path(workspace.project_dir)
     if not folder.is_dir():
         raise ConfigError(

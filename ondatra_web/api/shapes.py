@@ -64,6 +64,7 @@ class RunShape(serializers.ModelSerializer[Run]):
     canceled = serializers.BooleanField()
     full_sync = serializers.BooleanField()
     current_step = serializers.CharField(allow_null=True)
+    started_at = serializers.DateTimeField(allow_null=True, help_text="when the first model was built for it")
     updated_at = serializers.DateTimeField()
     completed_at = serializers.DateTimeField(allow_null=True)
     scheduled_execution_time = serializers.DateTimeField(allow_null=True)
@@ -86,7 +87,7 @@ class RunShape(serializers.ModelSerializer[Run]):
         model = Run
         fields = (
             "id", "sync_id", "status", "run_status", "canceled", "full_sync", "dry_run", "trigger", "current_step",
-            "created_at", "updated_at", "completed_at", "scheduled_execution_time", "source_record_count",
+            "created_at", "started_at", "updated_at", "completed_at", "scheduled_execution_time", "source_record_count",
             "source_record_updates", "source_record_deletes", "source_record_invalids", "records_invalid",
             "records_processed", "records_updated", "records_failed", "error_code", "error_message", "error_detail",
             "counts", "tracking", "started_by", "started_with",
@@ -106,6 +107,7 @@ class RunShape(serializers.ModelSerializer[Run]):
             "trigger": run.trigger,
             "current_step": STEPS.get(run.step) if active else None,
             "created_at": run.created_at,
+            "started_at": run.started_at,
             "updated_at": run.ended_at or run.started_at or run.created_at,
             "completed_at": run.ended_at,
             "scheduled_execution_time": run.created_at if run.trigger == "schedule" else None,

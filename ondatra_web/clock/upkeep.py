@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -22,19 +22,20 @@ log = logging.getLogger("ondatra.upkeep")
 BUSY = (Run.Status.WORKING, Run.Status.CANCELING)
 
 
-def keep_lake(workspace: Workspace, session: Callable[[], SparkSession]) -> dict[str, upkeep.Kept]:
-    """Looks after every table that was built; what was found, by model. A table that fails is logged, and the next one
-    follows."""
-    found = {}
+def keep_lake(
+    workspace: Workspace, session: Callable[[], SparkSession], begins: Callable[[str], None] = lambda name: None
+) -> Iterator[tuple[str, upkeep.Kept]]:
+    """Looks after every table that was built; each model with what was found. A table that fails is logged, and the
+    next one follows."""
     for state in ModelState.objects.filter(workspace=workspace).exclude(table_version=None).order_by("name"):
+        begins(state.name)
         try:
             kept = _keep(workspace, state.name, session)
         except Exception as error:  # another writer, a store that is down: the next round comes
             log.warning("the table of %s was left as it is: %s", state.name, str(error).split("\n")[0])
             continue
         if kept is not None:
-            found[state.name] = kept
-    return found
+            yield state.name, kept
 
 
 def _keep(workspace: Workspace, name: str, session: Callable[[], SparkSession]) -> upkeep.Kept | None:

@@ -76,6 +76,7 @@ class Run(models.Model):
     store_url = models.CharField(max_length=1000, blank=True)
     bucket = models.ForeignKey(Bucket, models.RESTRICT, null=True, blank=True)  # null: the install's own store
     metadata = models.JSONField(default=dict)  # what metadata.json holds
+    rules = models.JSONField(default=dict)  # what delivery needs of the model, as it was staged
     table_version = models.BigIntegerField(null=True)
     source_count = models.BigIntegerField(default=0)
     unchanged = models.BigIntegerField(default=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -18,12 +19,13 @@ from runtime.model import Model
 BUSY = "another run of this sync is working"
 
 
-def take(sync: Sync, given: Run | None, *, trigger: str, options: Mapping[str, Any]) -> Run:
-    """A working run of this process: the `given` one, or a new one. A skipped one where another works."""
+def take(sync: Sync, given: Run | None, since: datetime, *, trigger: str, options: Mapping[str, Any]) -> Run:
+    """A working run of this process: the `given` one, or a new one, that began `since`. A skipped one where another
+    works."""
     workers.me()  # its row outlives a transaction that fails
-    told: dict[str, Any] = {"sync": sync, "trigger": trigger, "started_at": timezone.now(), "options": dict(options)}
-    told["started_with"] = audit.at_the_command_line()
-    return _taken(given) if given is not None else _made(told)
+    told: dict[str, Any] = {"sync": sync, "trigger": trigger, "created_at": since, "started_at": since}
+    told |= {"options": dict(options), "started_with": audit.at_the_command_line()}
+    return _taken(given, since) if given is not None else _made(told)
 
 
 @patiently
@@ -38,24 +40,24 @@ def _made(told: Mapping[str, Any]) -> Run:
         mine = Run.objects.filter(sync=told["sync"], owner=workers.me(), started_at=told["started_at"])
         if (made := mine.first()) is not None:
             return made
-        return Run.objects.create(**told, status=Run.Status.SKIPPED, ended_at=told["started_at"], error=BUSY)
+        return Run.objects.create(**told, status=Run.Status.SKIPPED, ended_at=timezone.now(), error=BUSY)
 
 
 @patiently
-def _taken(run: Run) -> Run:
+def _taken(run: Run, since: datetime) -> Run:
     """The run as this process's own; as it is where it was cancelled meanwhile, skipped where another one works."""
     try:
         with transaction.atomic():
-            _take(run)
+            _take(run, since)
     except IntegrityError:
         ending.end(run, Run.Status.SKIPPED, BUSY)
     return run
 
 
-def _take(run: Run, **told: Any) -> None:
+def _take(run: Run, since: datetime, **told: Any) -> None:
     Run.objects.filter(pk=run.pk, status__in=[Run.Status.QUEUED, Run.Status.WORKING]).update(
         status=Run.Status.WORKING,
-        started_at=run.started_at or timezone.now(),
+        started_at=run.started_at or since,
         owner=workers.me(),
         lease=run.lease + 1,
         **told,
@@ -75,7 +77,7 @@ def take_retry(sync: Sync, earlier: Run, given: Run | None) -> Run:
         if given is None:
             by = audit.at_the_command_line()
             given = Run.objects.create(sync=sync, trigger="retry", started_with=by, options={"retry_of": earlier.pk})
-        _take(given, step="changes")
+        _take(given, timezone.now(), step="changes")
         if given.status != Run.Status.WORKING:
             raise ConfigError(f"run {given.pk} was cancelled")
     return given

@@ -16,9 +16,9 @@ from ondatra_web import workers
 from ondatra_web.alerts import judging
 from ondatra_web.models import Delivery, Run, Sync
 from ondatra_web.runs import claims, progress
+from ondatra_web.runs.delivering import Delivering, delivery_run
 from ondatra_web.runs.outbox import DatabaseOutbox
 from ondatra_web.runs.patience import patiently
-from ondatra_web.runs.walk import Walk, delivery_run
 from runtime import faults
 from runtime.custody.redact import everywhere
 from runtime.delivery import deliver
@@ -45,7 +45,7 @@ def stop(run: Run, why: str) -> None:
             Run.objects.filter(pk=run.pk, failed=False).update(failed=True, error=everywhere.text(why))
 
 
-def finish(walk: Walk, run: Run) -> None:
+def finish(delivering: Delivering, run: Run) -> None:
     """Ends the run if its last chunk is closed."""
     with _guard:  # threads of this process are one owner
         ending = None if run.pk in _at_end else _claim(run)
@@ -58,7 +58,7 @@ def finish(walk: Walk, run: Run) -> None:
         if clean and sync.finalize_due:
             faults.point("before_finalize")
             patiently(progress.set_step)(run.pk, "finish")
-            if not _finalize(walk, run, sync):
+            if not _finalize(delivering, run, sync):
                 log.warning("run %s was taken over by another process while finalize() was called", run.pk)
                 return
         close(run)
@@ -94,16 +94,16 @@ def _is_clean(run: Run) -> bool:
     return not (run.retrying or run.not_tried or run.companions_due)
 
 
-def _finalize(walk: Walk, run: Run, sync: Sync) -> bool:
+def _finalize(delivering: Delivering, run: Run, sync: Sync) -> bool:
     """Whether the end of the run is still ours, with the answer recorded."""
     run = Run.objects.select_related("sync").get(pk=run.pk)
-    push = walk.push(run)
+    push = delivering.push(run)
     if not push.has_finalize:
         Sync.objects.filter(pk=sync.pk).update(finalize_due=False)
         return True
 
     succeeded, failed = (int(n) for n in sync.finalize_counts)
-    context = delivery_run(walk, run).context
+    context = delivery_run(delivering, run).context
     said = ["the run was cancelled before finalize() had answered"]
     prints: list[tuple[str, str]] = []
 
@@ -191,26 +191,26 @@ def fail(run: Run, why: str) -> None:
     end(run, Run.Status.FAILED, why)
 
 
-def break_off(walk: Walk, run: Run, why: str) -> None:
+def break_off(delivering: Delivering, run: Run, why: str) -> None:
     """Ends a run whose process goes on without it. What was answered becomes records: it is not sent again."""
     broken = patiently(Run.objects.filter(pk=run.pk, status__in=Run.ACTIVE).update)
     if broken(failed=True, error=everywhere.text(why)[:MOST_OF_AN_ERROR], owner=None):
-        close_dead(walk, run)
+        close_dead(delivering, run)
 
 
-def close_dead(walk: Walk, run: Run) -> None:
+def close_dead(delivering: Delivering, run: Run) -> None:
     """Closes a run whose process died: recorded answers become its records, the rest stays due for the next run."""
     run = Run.objects.select_related("sync").get(pk=run.pk)
     Run.objects.filter(pk=run.pk).update(lease=F("lease") + 1)
     if run.staged:
-        _close_deliveries(walk, run)
+        _close_deliveries(delivering, run)
         stop(run, "")
     _close_dead(run)
     judging.ended()
 
 
-def _close_deliveries(walk: Walk, run: Run) -> None:
-    shared, database = delivery_run(walk, run), DatabaseOutbox()
+def _close_deliveries(delivering: Delivering, run: Run) -> None:
+    shared, database = delivery_run(delivering, run), DatabaseOutbox()
     for delivery in claims.open_deliveries(run).exclude(status=Delivery.Status.WAITING).order_by("ordinal"):
         Delivery.objects.filter(pk=delivery.pk).update(lease=F("lease") + 1, owner=None)
         claim = claims.claim_of(Delivery.objects.select_related("chunk").get(pk=delivery.pk))

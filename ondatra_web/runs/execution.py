@@ -4,7 +4,8 @@ several."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -12,11 +13,13 @@ from django.conf import settings
 from ondatra_web import stopping, workers
 from ondatra_web.models import Run, Workspace
 from ondatra_web.runs import claims, ending, pending, progress, resending
+from ondatra_web.runs.delivering import Delivering, delivery_run, store_of
 from ondatra_web.runs.dry_runs import DryLedger
 from ondatra_web.runs.ledger import DatabaseLedger
 from ondatra_web.runs.outbox import DatabaseOutbox
 from ondatra_web.runs.patience import patiently
-from ondatra_web.runs.walk import Walk, delivery_run, prepare, session, store_of
+from ondatra_web.runs.walk import Walk, prepare, session
+from ondatra_web.runs.watch import Watch
 from ondatra_web.tracking import stores
 from runtime.delivery import deliver
 from runtime.delivery.filing import Filing
@@ -27,7 +30,14 @@ from runtime.pipeline.line import Line
 log = logging.getLogger("ondatra.execution")
 
 
-def run_line(walk: Walk, options: Mapping[str, Any], *, trigger: str, given: Mapping[str, Run] | None = None) -> None:
+def run_line(
+    walk: Walk,
+    options: Mapping[str, Any],
+    *,
+    trigger: str,
+    given: Mapping[str, Run] | None = None,
+    watch: Watch | None = None,
+) -> None:
     """Plans, builds and stages every model of the walk. Raises ConfigError while too many records wait for their
     store."""
     dry = bool(options.get("dry_run"))
@@ -42,11 +52,14 @@ def run_line(walk: Walk, options: Mapping[str, Any], *, trigger: str, given: Map
         given=given,
         close_dead=lambda run: ending.close_dead(walk, run),
         store_of=lambda run: store_of(walk, run),
+        watch=watch or Watch(),
     )
 
     rebuild = bool(options.get("rebuild"))
     try:
-        walk.results = Line(walk.project, ledger, session, rebuild=rebuild, builds=settings.ONDATRA.builds).run()
+        begin = partial(session, watch or Watch())
+        line = Line(walk.project, ledger, begin, rebuild=rebuild, builds=settings.ONDATRA.builds, watch=watch)
+        walk.results = line.run()
     finally:
         ledger.finish()
         walk.runs = {name: ledger.runs[name] for name in walk.project.order if name in ledger.runs}
@@ -60,19 +73,22 @@ def run_here(
     *,
     trigger: str = "command",
     given: Mapping[str, Run] | None = None,
+    watch: Watch | None = None,
 ) -> Walk:
     """All of a run in this process. Raises ProjectError, ConfigError before anything started, Stopped."""
     with stopping.stoppable():
-        walk = prepare(workspace, names)
+        walk = prepare(workspace, names, watch)
+        if watch:
+            watch.planned(walk.project.order)
         for run in (given or {}).values():
             run.sync.refresh_from_db()  # its file may have another name by now
         given = {run.sync.name: run for run in (given or {}).values()}
 
         try:
-            run_line(walk, options, trigger=trigger, given=given)
+            run_line(walk, options, trigger=trigger, given=given, watch=watch)
             for run in walk.runs.values():
                 if run.status in Run.AT_WORK and run.staged:
-                    deliver_run(walk, run)
+                    deliver_run(walk, run, watch=watch)
         except BaseException as error:
             _break_off(walk, error)
             raise
@@ -80,13 +96,13 @@ def run_here(
     return walk
 
 
-def resend_here(made: resending.Prepared, begun: Callable[[Run], None]) -> Walk:
+def resend_here(made: resending.Prepared, watch: Watch) -> Walk:
     """Sends chosen records again, all in this process; tells the run as soon as it exists."""
     with stopping.stoppable():
         try:
             run = resending.start(made)
-            begun(run)
-            deliver_run(made.walk, run)
+            watch.began(run.pk, run.sync.name)
+            deliver_run(made.walk, run, watch=watch)
         except BaseException as error:
             _break_off(made.walk, error)
             raise
@@ -94,15 +110,22 @@ def resend_here(made: resending.Prepared, begun: Callable[[Run], None]) -> Walk:
 
 
 def deliver_run(
-    walk: Walk, run: Run, slots: int | None = None, *, give_way: Callable[[], bool] = lambda: False
+    delivering: Delivering,
+    run: Run,
+    slots: int | None = None,
+    watch: Watch | None = None,
+    *,
+    give_way: Callable[[], bool] = lambda: False,
 ) -> bool:
     """Delivers chunk after chunk until none is free; files of one are written while the next is pushed. Whoever closes
     the last one closes the run. Whether it stopped before that, because after a chunk it was to give way."""
     run = Run.objects.select_related("sync").get(pk=run.pk)
-    database, shared = DatabaseOutbox(), delivery_run(walk, run)
-    most = walk.push(run).api.push.max_concurrent
+    watch = watch or Watch()
+    database, shared = DatabaseOutbox(watch.sent), delivery_run(delivering, run)
+    most = delivering.push(run).api.push.max_concurrent
     if "push" not in run.step_times:
         patiently(progress.set_step)(run.pk, "push")
+    watch.sends(run.sync.name, sum(claims.open_deliveries(run).values_list("rows", flat=True)))
 
     gives_way = False
     with Filing(database, _give_back) as filing:
@@ -118,7 +141,8 @@ def deliver_run(
             if said.stopped or said.cancelled:
                 ending.stop(run, said.stopped)
             gives_way = give_way()
-    ending.finish(walk, run)
+    watch.sends(run.sync.name, 0)
+    ending.finish(delivering, run)
     return gives_way
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
@@ -14,6 +14,7 @@ from ondatra_web.runs import beginning, ending, marks, progress, waiting
 from ondatra_web.runs.patience import patiently
 from ondatra_web.runs.resting import Resting
 from ondatra_web.runs.states import ModelStates
+from ondatra_web.runs.watch import Watch
 from runtime import faults
 from runtime.errors import HeldError, StoreError
 from runtime.model import Model
@@ -24,7 +25,7 @@ from runtime.staging.chunks import WaitingChunk
 from runtime.staging.request import Staged
 from runtime.store.base import Store
 from runtime.tracking import files
-from runtime.tracking.info import RunInfo, with_columns
+from runtime.tracking.info import RunInfo, rules_of, with_columns
 from runtime.tracking.metadata import metadata, write_metadata
 
 
@@ -42,10 +43,11 @@ class DatabaseLedger:
         given: Mapping[str, Run] | None = None,
         close_dead: Callable[[Run], None],
         store_of: Callable[[Run], tuple[Store, RunInfo]],
+        watch: Watch,
     ) -> None:
         self.workspace, self.pushes, self.options, self.trigger = workspace, pushes, dict(options), trigger
         self.given = dict(given or {})
-        self.close_dead, self.store_of = close_dead, store_of
+        self.close_dead, self.store_of, self.watch = close_dead, store_of, watch
         self.runs: dict[str, Run] = {}  # by model name
         self.states = ModelStates(workspace)
         self.resting = Resting(workspace)
@@ -88,17 +90,19 @@ class DatabaseLedger:
                 options=self.options,
                 store_of=self.store_of,
                 remember=self.remember,
+                began=self.watch.began,
             )
 
-    def begin(self, model: Model) -> SyncWork | None:
+    def begin(self, model: Model, since: datetime) -> SyncWork | None:
         sync = patiently(Sync.objects.get)(workspace=self.workspace, name=model.name)
         self._close_dead(sync)
-        run = beginning.take(sync, self.given.get(sync.name), trigger=self.trigger, options=self.options)
+        given = self.given.get(sync.name)
+        run = beginning.take(sync, given, since, trigger=self.trigger, options=self.options)
         self.runs[model.name] = run
         if run.status != Run.Status.WORKING:
             return None
 
-        print(f"run {run.pk} of {sync.name} started", file=sys.stderr, flush=True)
+        self.watch.began(run.pk, sync.name)
         changed = beginning.held_by_change(sync, model)
         if changed and not (run.full or run.options.get("baseline")):
             ending.end(run, Run.Status.HELD, changed)
@@ -181,7 +185,7 @@ class DatabaseLedger:
             down = f"the files of this run wait: {error}"
 
         faults.point("before_mark")
-        self._move(run, work, result, staged, invalid, metadata(info), down)
+        self._move(run, work, result, staged, invalid, info, down)
         faults.point("after_mark")
 
     @patiently
@@ -192,13 +196,13 @@ class DatabaseLedger:
         result: Result,
         staged: Staged | None,
         invalid: Sequence[files.WrittenFile],
-        metadata: dict[str, Any],
+        info: RunInfo,
         down: str,
     ) -> None:
         with transaction.atomic():
             if not marks.move(run, work, result, staged, self.pushes[result.model.name], invalid):
                 return
-            Run.objects.filter(pk=run.pk).update(metadata=metadata)
+            Run.objects.filter(pk=run.pk).update(metadata=metadata(info), rules=rules_of(info))
             self.remember(result)
             if down:
                 RunLog.objects.create(run=run, level="warning", text=down)

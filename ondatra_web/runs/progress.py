@@ -28,7 +28,8 @@ def _line(text: str) -> str:
 
 
 def set_step(run_id: int, name: str) -> None:
-    """The run's step for the page, with the time at which it began."""
-    run = Run.objects.only("step_times").get(pk=run_id)
-    run.step_times[name] = timezone.now().isoformat()
+    """The run's step for the page, with the time at which it began; of the first that of what was built before it."""
+    run = Run.objects.only("step_times", "started_at").get(pk=run_id)
+    began = run.started_at if name == "build" and run.started_at else timezone.now()
+    run.step_times[name] = began.isoformat()
     Run.objects.filter(pk=run_id).update(step=name, step_times=run.step_times)

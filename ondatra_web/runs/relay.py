@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ondatra_web import queue, workers
 from ondatra_web.models import Delivery, Run
-from ondatra_web.runs import beginning, claims, ending, execution, resending, walk
+from ondatra_web.runs import beginning, claims, delivering, ending, execution, resending, walk
 from ondatra_web.runs.patience import patiently
 from ondatra_web.runs.walk import Walk
 from runtime.errors import OndatraError
@@ -60,13 +60,14 @@ def push(run_id: int, slots: int = 1) -> None:
     if run.status not in Run.AT_WORK or not run.staged:
         return
     try:
-        made = walk.prepare(run.sync.workspace, [run.sync.name])
+        # a run that an earlier version staged has no rules: its project is checked again
+        needed = delivering.kept(run) if run.rules else walk.prepare(run.sync.workspace, [run.sync.name])
     except OndatraError as error:
         ending.stop(run, str(error))
         ending.close(run)
         return
     run.sync.refresh_from_db()
-    if execution.deliver_run(made, run, slots, give_way=lambda: claims.others_wait(run)):
+    if execution.deliver_run(needed, run, slots, give_way=lambda: claims.others_wait(run)):
         queue.send("push", run.pk, slots)  # behind them
 
 

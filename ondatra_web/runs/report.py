@@ -46,6 +46,9 @@ def of_run(run: Run, refused: int) -> dict[str, Any]:
         "run_id": run.pk,
         "status": run.status,
         "error": run.error or None,
+        "seconds": round((run.ended_at - run.started_at).total_seconds(), 3)
+        if run.ended_at and run.started_at
+        else None,
         "counts": run.counts,
         "refused": refused,
         "tracking": run.tracking or None,

@@ -12,6 +12,7 @@ from django.db import transaction
 from ondatra_web.models import Chunk, Delivery, Run, Sync
 from ondatra_web.runs import beginning, deliveries, ending, retries, walk
 from ondatra_web.runs.claims import columns_of
+from ondatra_web.runs.delivering import store_of
 from ondatra_web.runs.lake_tables import place_of
 from ondatra_web.runs.walk import Walk
 from runtime.errors import ConfigError
@@ -21,6 +22,7 @@ from runtime.model import Model
 from runtime.records.filter import Filter
 from runtime.staging import stage
 from runtime.staging.request import Staged, StageRequest
+from runtime.tracking.info import rules_of
 
 
 @dataclass(frozen=True)
@@ -62,9 +64,10 @@ def start(made: Prepared, given: Run | None = None) -> Run:
         raise ConfigError(why)
     run = beginning.take_retry(sync, made.earlier, given)
     try:
+        _, info = store_of(made.walk, run)
         staged = _newest(sync, run, model, made.plan) if made.plan.again else Staged()
         with transaction.atomic():
-            _plan(run, sync, made, staged)
+            _plan(run, sync, made, staged, rules_of(info))
     except BaseException as error:
         ending.fail(run, f"nothing was sent: {error}"[: ending.MOST_OF_AN_ERROR])
         raise
@@ -94,7 +97,7 @@ def _newest(sync: Sync, run: Run, model: Model, plan: retries.Plan) -> Staged:
     return stage.stage_again(walk.session(), request, plan.again)
 
 
-def _plan(run: Run, sync: Sync, made: Prepared, staged: Staged) -> None:
+def _plan(run: Run, sync: Sync, made: Prepared, staged: Staged, rules: dict[str, Any]) -> None:
     plan = made.plan
     chunks = Chunk.objects.select_related("sync").in_bulk(list(plan.masks))
     found = [deliveries.of_new(run, deliveries.new_chunk(run, sync, c, sync.columns)) for c in staged.chunks]
@@ -111,6 +114,7 @@ def _plan(run: Run, sync: Sync, made: Prepared, staged: Staged) -> None:
         carried=plan.records,
         planned=plan.records + fresh,
         staged=True,
+        rules=rules,
         table_version=sync.mark,
         step="push",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -70,11 +69,12 @@ class Resting:
         options: Mapping[str, Any],
         store_of: Callable[[Run], Place],
         remember: Callable[[Result], None],
+        began: Callable[[int, str], None],
     ) -> dict[str, Run]:
         """The completed runs of these idle syncs, by name."""
         runs, places = self._made(results, trigger, options, store_of, remember)
         for run in runs:
-            print(f"run {run.pk} of {run.sync.name} started", file=sys.stderr)
+            began(run.pk, run.sync.name)
         _describe_all(runs, places)
         judging.ended()
         return {result.model.name: run for run, result in zip(runs, results, strict=True)}

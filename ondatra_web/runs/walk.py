@@ -1,4 +1,4 @@
-"""A checked project with its push functions, ready to run: what building, delivery and the end of a run share."""
+"""A checked project with its push functions: what building needs, and what delivery in the same process does."""
 
 from __future__ import annotations
 
@@ -12,24 +12,20 @@ from django.utils import timezone
 
 from ondatra_web import projects
 from ondatra_web.models import ModelState, Run, Sync, Workspace
-from ondatra_web.runs import rate_limits, renames
+from ondatra_web.runs import renames
 from ondatra_web.runs.claims import columns_of
-from ondatra_web.runs.outbox import DatabaseOutbox
 from ondatra_web.runs.patience import patiently
-from ondatra_web.tracking import facts, stores
-from runtime.custody.masks import Masker
-from runtime.delivery.run import DeliveryRun
+from ondatra_web.runs.watch import Watch
+from ondatra_web.tracking import facts
 from runtime.lake import spark
 from runtime.model import Column, Model
 from runtime.pipeline.building import Result
 from runtime.project.check import Project
 from runtime.push import apart
-from runtime.push.call import CallContext
 from runtime.push.function import PushFunction
 from runtime.sources.columns import WithSpark
 from runtime.sql import Translated
-from runtime.store.base import Store
-from runtime.tracking.info import RunInfo, with_columns
+from runtime.tracking.info import RunInfo
 
 
 @dataclass
@@ -48,10 +44,16 @@ class Walk:
     def push(self, run: Run) -> PushFunction:
         return self.pushes[run.sync.name]
 
+    def info(self, run: Run) -> RunInfo:
+        return patiently(facts.run_info)(self.workspace, run, self.model(run), self.push(run))
 
-def prepare(workspace: Workspace, names: Sequence[str] = ()) -> Walk:
+
+def prepare(workspace: Workspace, names: Sequence[str] = (), watch: Watch | None = None) -> Walk:
     """Checks everything that can be known; raises ProjectError or ConfigError before anything started."""
-    project = projects.project_of(workspace, names, analyse=_Remembering(workspace))
+    watch = watch or Watch()
+    watch.doing("checking the models")
+    project = projects.project_of(workspace, names, analyse=_Remembering(workspace, watch))
+    watch.doing("")
     secrets = projects.secrets_of(workspace)
     folder = Path(workspace.project_dir)
     pushes = {
@@ -65,16 +67,22 @@ def prepare(workspace: Workspace, names: Sequence[str] = ()) -> Walk:
     return Walk(workspace, project, pushes)
 
 
-def session() -> Any:
+def session(watch: Watch | None = None) -> Any:
     """A Spark session of its own."""
-    return spark.isolated(settings.ONDATRA)
+    if watch is None or spark.is_there():
+        return spark.isolated(settings.ONDATRA)
+    watch.doing("starting Spark")
+    try:
+        return spark.isolated(settings.ONDATRA)
+    finally:
+        watch.doing("")
 
 
 class _Remembering(WithSpark):
     """Columns of models in Spark's dialect: remembered while their SQL is the same, else from Spark itself."""
 
-    def __init__(self, workspace: Workspace) -> None:
-        super().__init__(lambda: session())
+    def __init__(self, workspace: Workspace, watch: Watch) -> None:
+        super().__init__(lambda: session(watch))
         self.workspace = workspace
 
     def columns(
@@ -126,32 +134,3 @@ def _archive(workspace: Workspace, project: Project) -> None:
     kept = [name for name, model in project.models.items() if model.sink]
     Sync.objects.filter(workspace=workspace, archived_at=None).exclude(name__in=kept).update(archived_at=now)
     ModelState.objects.filter(workspace=workspace, gone_at=None).exclude(name__in=project.models).update(gone_at=now)
-
-
-# what a delivery needs
-
-
-def store_of(walk: Walk, run: Run) -> tuple[Store, RunInfo]:
-    if not run.store_url:  # a switch of the store later on leaves this run where it began
-        run.store_url, run.bucket = stores.current(walk.workspace.organization_id)
-        patiently(Run.objects.filter(pk=run.pk).update)(store_url=run.store_url, bucket=run.bucket)
-    return stores.of_run(run), patiently(facts.run_info)(walk.workspace, run, walk.model(run), walk.push(run))
-
-
-def delivery_run(walk: Walk, run: Run) -> DeliveryRun:
-    store, info = store_of(walk, run)
-    masker = Masker(walk.model(run).masks, walk.workspace.mask_key)
-    database = DatabaseOutbox()
-    context = CallContext(
-        secrets=projects.secrets_of(walk.workspace),
-        limiter=rate_limits.limiter(walk.workspace),
-        cancelled=lambda: database.cancelled(run.pk),
-    )
-    return DeliveryRun(
-        info=with_columns(info, columns_of(run.sync.columns)),
-        model=walk.model(run),
-        push=walk.push(run),
-        context=context,
-        masker=masker,
-        store=store,
-    )

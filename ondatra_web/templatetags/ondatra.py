@@ -14,11 +14,12 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from ondatra_web.access import administers, chosen_organization
+from ondatra_web.durations import duration
 from ondatra_web.models import Alert, AlertLevel, Organization, Run, Sync
 from ondatra_web.tracking.records import visible
 from ondatra_web.views import needs
 from ondatra_web.views.alerts import open_alerts
-from ondatra_web.views.shown import cut, duration, progress, run_took
+from ondatra_web.views.shown import cut, progress, run_took
 
 register = template.Library()
 TONES = {

@@ -7,7 +7,7 @@ left is written again under the same number, which Delta takes once. So no row i
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from django.conf import settings
@@ -50,9 +50,9 @@ def waiting(organization: Organization) -> bool:
     )
 
 
-def write(organization: Organization) -> Written:
-    """Brings the table up to date; without new files nothing is started. Raises ConfigError where another process is at
-    it."""
+def write(organization: Organization, progress: Callable[[int], None] = lambda rows: None) -> Written:
+    """Brings the table up to date; without new files nothing is started. `progress` is told the records so far. Raises
+    ConfigError where another process is at it."""
     written = Written(url_of(organization))
     if not waiting(organization):
         return written
@@ -61,6 +61,7 @@ def write(organization: Organization) -> Written:
     try:
         while files := _next(organization, set_aside):
             _write(organization, files, written, set_aside)
+            progress(written.rows)
     finally:
         SyncLog.objects.filter(organization=organization).update(owner=None)
     return written

@@ -9,8 +9,9 @@ from typing import Any
 
 from django.utils import timezone
 
+from ondatra_web.durations import duration
 from ondatra_web.models import Run
-from ondatra_web.views.shown import answered, duration, progress
+from ondatra_web.views.shown import answered, progress
 
 STEPS = (("build", "Plan and build"), ("changes", "Find changes"), ("push", "Push"), ("finish", "Finish"))
 

@@ -10,8 +10,8 @@ from django.db.models import Count, F, Max, Sum
 from django.db.models.functions import TruncDate
 from django.utils import timezone
 
+from ondatra_web.durations import duration
 from ondatra_web.models import Run, Sync
-from ondatra_web.views.shown import duration
 
 DAYS = 90
 #: Units of the drawing: a day's place, its bar, the height of all.

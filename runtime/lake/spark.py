@@ -68,6 +68,12 @@ def session(config: Config | None = None) -> SparkSession:
         return made
 
 
+def is_there() -> bool:
+    """Whether this process has an engine already."""
+    made = getattr(sys.modules.get("pyspark"), "SparkContext", None)  # None while another thread imports it
+    return made is not None and made._active_spark_context is not None
+
+
 def _settings(config: Config) -> dict[str, str]:
     """What the session is begun with; what of spark-defaults.conf stays ours is said once."""
     for refused in config.spark_refused:
@@ -141,6 +147,9 @@ def _environment(config: Config, bound: str, start: jvm.Start | None, own: Seque
         if start is not None:
             kept |= start.environment
             command = start.command(command[1:], own)
+        if sys.stderr.isatty():  # where a person reads, what goes wrong is told by the model that it concerns
+            with (config.data_dir / "spark" / "jvm.log").open("ab") as log:
+                return popen(command, env=kept, **{**options, "stdout": log, "stderr": log})
         return popen(command, env=kept, **options)
 
     java_gateway.Popen = started

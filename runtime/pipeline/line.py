@@ -15,6 +15,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 from runtime.errors import BuildError, Cancelled, HeldError, LeaseLost, said_by_spark
@@ -61,8 +62,9 @@ class Ledger(Lake, Protocol):
     def rested(self, results: Sequence[Result]) -> None:
         """The runs of idle syncs, all at once."""
 
-    def begin(self, model: Model) -> SyncWork | None:
-        """The sync's run starts; None when it may not (another run works, or a person must decide first)."""
+    def begin(self, model: Model, since: datetime) -> SyncWork | None:
+        """The sync's run starts, or did `since`, when what it reads began to be built; None when it may not (another
+        run works, or a person must decide first)."""
 
     def staged(self, work: SyncWork, result: Result, staged: Staged | None) -> None:
         """One transaction: chunks, counts, superseded rows, the mark, the fingerprint."""
@@ -78,6 +80,14 @@ class Ledger(Lake, Protocol):
         """The last act of a thread that used the ledger."""
 
 
+class Watch(Protocol):
+    """Whoever waits for the walk. Called in its thread."""
+
+    def begins(self, model: str) -> None: ...
+    def step(self, model: str, name: str) -> None: ...
+    def done(self, model: str, action: str, rows: int, error: str | None, seconds: float) -> None: ...
+
+
 @dataclass
 class Line:
     """One walk over a project's models, at most `builds` of them at once."""
@@ -87,7 +97,10 @@ class Line:
     session: Callable[[], SparkSession]  # a new one each time, at the first need: a run with nothing to do needs none
     rebuild: bool = False
     builds: int = 1
+    watch: Watch | None = None
     results: dict[str, Result] = field(default_factory=dict)  # in the line's order once the walk is over
+    _since: dict[str, datetime] = field(default_factory=dict)  # when work began on a built model or on what it reads
+    _clock: dict[str, float] = field(default_factory=dict)  # when each was looked at
     _idle: list[Result] = field(default_factory=list)
     _begun: dict[str, tuple[Model, SyncWork | None]] = field(default_factory=dict)
 
@@ -124,12 +137,10 @@ class Line:
         """False where the model has to wait until another process has written its table."""
         broken = [i for i in self.project.inputs[model.name] if self.results[i].action in ("failed", "skipped")]
         if broken:
-            self.results[model.name] = Result(
-                model, "skipped", error=f"its input {broken[0]} {self.results[broken[0]].action}"
-            )
+            self._done(Result(model, "skipped", error=f"its input {broken[0]} {self.results[broken[0]].action}"))
             self.ledger.remember(self.results[model.name])
         elif model.sink and (same := self._same(model)) and self.ledger.idle(model, same[0]):
-            self.results[model.name] = same[1]
+            self._done(same[1])
             self._idle.append(same[1])
         elif model.sink:
             self._sync(model)
@@ -168,20 +179,36 @@ class Line:
         )
 
     def _sync(self, model: Model) -> None:
-        work = self.ledger.begin(model)
+        work = self.ledger.begin(model, self._since_when(model))
         if work is not None:
             self._start(model, work)
             return
         known = self.ledger.remembered(model.name)  # not ours to write; readers see the table as it is
         if known is None or known.version is None:
-            self.results[model.name] = Result(model, "skipped", error="another run of this sync is working")
+            self._done(Result(model, "skipped", error="another run of this sync is working"))
         else:
-            self.results[model.name] = Result(
-                model, "unchanged", known.rows, version=known.version, columns=known.columns, commit=known.commit
+            self._done(
+                Result(
+                    model, "unchanged", known.rows, version=known.version, columns=known.columns, commit=known.commit
+                )
             )
+
+    def _since_when(self, model: Model) -> datetime:
+        """When work began that had to be done for it: on itself, or on the first of what it reads that was built."""
+        return min((self._since[i] for i in self.project.inputs[model.name] if i in self._since), default=_now())
+
+    def _done(self, result: Result) -> None:
+        name = result.model.name
+        self.results[name] = result
+        if result.action != "built":
+            self._since.pop(name, None)
+        if self.watch:
+            seconds = time.monotonic() - self._clock.get(name, time.monotonic())
+            self.watch.done(name, result.action, result.rows, result.error, seconds)
 
     def _start(self, model: Model, work: SyncWork | None) -> None:
         """Hands the model to a builder, unless there is nothing to build or to stage."""
+        self._clock[model.name] = time.monotonic()
         try:
             asked = work and (work.confirmed_deletes is not None or work.fresh)
             print_ = self._print(model)  # before the files are read
@@ -207,6 +234,9 @@ class Line:
             self._ended(model, None, same[1], None)
             return
         self._begun[model.name] = model, work
+        self._since[model.name] = self._since_when(model)
+        if self.watch:
+            self.watch.begins(model.name)
         self._crew.start(
             model.name, f"ondatra-run-{work.run_id}" if work else f"ondatra-{id(self)}-{model.name}", building.make
         )
@@ -216,6 +246,8 @@ class Line:
         if said.step:
             if work:
                 self.ledger.step(work, said.step)
+            if self.watch:
+                self.watch.step(said.name, said.step)
             return
         del self._begun[said.name]
         if said.error is not None:
@@ -232,24 +264,24 @@ class Line:
             except Exception as error:
                 self._failed(model, work, error)
                 return
-        self.results[model.name] = result
+        self._done(result)
 
     def _failed(self, model: Model, work: SyncWork | None, error: BaseException) -> None:
         """What a model that did not come through means for its run. Raises what ends the whole walk."""
         if work and isinstance(error, HeldError):
             self.ledger.held(work, error)
-            self.results[model.name] = Result(model, "skipped", error=str(error))
+            self._done(Result(model, "skipped", error=str(error)))
             return
         if isinstance(error, LeaseLost | Cancelled) or not isinstance(error, Exception):
             raise error
         if work and self.ledger.cancelled(work):
             self.ledger.stopped(work)
-            self.results[model.name] = Result(model, "skipped", error=f"run {work.run_id} was cancelled")
+            self._done(Result(model, "skipped", error=f"run {work.run_id} was cancelled"))
             return
         reason = self._reason(model, error)
         if work:
             self.ledger.failed(work, reason)
-        self.results[model.name] = Result(model, "failed", error=reason)
+        self._done(Result(model, "failed", error=reason))
         self.ledger.remember(self.results[model.name])
         log.debug("%s failed", model.name, exc_info=error)
 
@@ -274,3 +306,7 @@ class Line:
         for connection in self.project.connections.values():
             text = connection.scrub(text)
         return text
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from runtime.custody.masks import Masker
-from runtime.model import Column, Kind, Mask, Model
+from runtime.model import Column, Kind, Mask, Model, Sink
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class RunInfo:
 
 
 def rules_of(info: RunInfo) -> dict[str, Any]:
-    """What the record files of a delivery follow, as JSON: kept at its seal, so that files that wait do not need the
-    model any more."""
+    """What a delivery and its record files follow, as JSON: kept with the run when it is staged, so that neither needs
+    the project any more."""
     m, p = info.model, info.places
     return {
         "kind": info.kind,
@@ -55,6 +55,7 @@ def rules_of(info: RunInfo) -> dict[str, Any]:
         "key": list(m.key),
         "identifier": m.identifier,
         "masks": [[mask.column, mask.how] for mask in m.masks],
+        "sink": [m.sink.function, list(m.sink.args)] if m.sink else None,
         "places": {**vars(p), "started_at": p.started_at.isoformat() if p.started_at else None},
     }
 
@@ -70,6 +71,7 @@ def by_rules(
 ) -> RunInfo:
     """The other way round."""
     masks = tuple(Mask(column, how) for column, how in rules["masks"])
+    function, args = rules.get("sink") or ("", [])
     model = Model(
         rules["name"],
         "",
@@ -78,6 +80,7 @@ def by_rules(
         1,
         kind=rules["kind"],
         key=tuple(rules["key"]),
+        sink=Sink(function, tuple(args)) if function else None,
         identifier=rules["identifier"],
         masks=masks,
     )

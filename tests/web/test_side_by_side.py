@@ -80,7 +80,8 @@ def test_slow_models_overlap_and_a_failure_skips_only_what_reads_it(project: Wor
     ]
     one, two, of_one = (times(Run.objects.get(sync__name=name)) for name in names)
     assert one[0] < two[1] and two[0] < one[1], "one after the other"
-    assert of_one[0] >= one[1], "begun before its input was built"
+    assert one[0] <= of_one[0] < one[1] <= of_one[1], "its run takes as long as what is built for it"
+    assert walk.runs["c.of_one"].started_at == of_one[0]
     for name, run in walk.runs.items():  # each commit carries the id of its own run, and the mark is its version
         log = Path(path_of(settings.ONDATRA.lake_url)) / str(project.pk) / name.replace(".", "/") / "_delta_log"
         commits = [

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from ondatra_web import actions
 from ondatra_web.management.commands._runs import RunCommand
 from ondatra_web.management.commands.run import text
+from ondatra_web.management.terminal import Live, Shown
 from ondatra_web.models import Run
 from ondatra_web.runs import ending, execution, report
 from runtime.errors import ProjectError
@@ -19,13 +19,19 @@ class Command(RunCommand):
     def act(self, run: Run, options: dict[str, Any]) -> int:
         new = actions.confirm_run(run, send=False)
         try:
-            walk = execution.run_here(
-                run.sync.workspace, [run.sync.name], new.options, trigger="confirm", given={run.sync.name: new}
-            )
+            with Live() as line:
+                walk = execution.run_here(
+                    run.sync.workspace,
+                    [run.sync.name],
+                    new.options,
+                    trigger="confirm",
+                    given={run.sync.name: new},
+                    watch=Shown(line),
+                )
         except ProjectError as error:
             ending.fail(new, str(error))
             self.stderr.write(str(error))
             return 2
         said = report.of_walk(walk)
-        self.stdout.write(json.dumps(said) if options.get("json") else text(said))
+        self.stdout.write(text(said))
         return report.exit_code(said)

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import json
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -16,6 +15,7 @@ from django.core.management.base import CommandParser
 
 from ondatra_web.management.commands._filters import add_filter, given
 from ondatra_web.management.commands._runs import RunCommand, sync_named
+from ondatra_web.management.terminal import live
 from ondatra_web.models import Run
 from ondatra_web.runs import undelivered
 from ondatra_web.runs.undelivered import Undelivered
@@ -26,7 +26,6 @@ from runtime.records import exports, query
 from runtime.records.filter import FileRef, Filter
 
 MOST_TABLE_ROWS = 1_000
-TELL_SECONDS = 5
 
 
 class Command(RunCommand):
@@ -83,7 +82,8 @@ class Command(RunCommand):
             if options["format"] == "table":
                 rows = self._table(files, chosen, options["output"])
             else:
-                with self._sink(options["output"]) as sink:
+                shown = live("rows written") if options["output"] else nullcontext()
+                with self._sink(options["output"]) as sink, shown as line:
                     rows = exports.export(
                         files,
                         chosen,
@@ -91,7 +91,7 @@ class Command(RunCommand):
                         sink,
                         bom=False,
                         problems=problems,
-                        progress=self._teller(bool(options["output"])),
+                        progress=line.reached if line else lambda rows: None,
                     )
             reads.of_run(None, "read_records", run, chosen, rows, format=options["format"])
             for problem in problems:
@@ -122,20 +122,11 @@ class Command(RunCommand):
         yield cast(BinaryIO, _Text(self.stdout))
         sys.stdout.flush()
 
-    def _teller(self, told: bool) -> Callable[[int], None]:
-        """Says from time to time how far a long export is."""
-        last = [time.monotonic()]
-
-        def tell(rows: int) -> None:
-            if told and time.monotonic() - last[0] > TELL_SECONDS:
-                last[0] = time.monotonic()
-                self.stderr.write(f"{rows:,} rows written")
-
-        return tell
-
     def _table(self, files: Sequence[FileRef], chosen: Filter, output: str | None) -> int:
         """How many rows it showed."""
-        page = query.page(files, chosen, limit=MOST_TABLE_ROWS)
+        with live("reading the records"):
+            page = query.page(files, chosen, limit=MOST_TABLE_ROWS)
+            total = query.count(files, chosen) if page.next else 0
         lines = [f"{'identifier':<28} {'status':<10} {'operation':<9} reason"]
         lines += [
             f"{_short(row['identifier'], 28):<28} {_short(row['status'], 10):<10} {_short(row['operation'], 9):<9} "
@@ -143,10 +134,7 @@ class Command(RunCommand):
             for row in page.rows
         ]
         if page.next:
-            lines.append(
-                f"… the first {MOST_TABLE_ROWS:,} of {query.count(files, chosen):,}; --format csv, json or parquet "
-                f"gives all"
-            )
+            lines.append(f"… the first {MOST_TABLE_ROWS:,} of {total:,}; --format csv, json or parquet gives all")
         text = "\n".join(line.rstrip() for line in lines) + "\n"
         if output:
             Path(output).write_text(text, encoding="utf-8")

@@ -9,6 +9,7 @@ from django.core.management.base import CommandParser
 from ondatra_web.management.commands._filters import add_filter, given
 from ondatra_web.management.commands._runs import RunCommand, agreed
 from ondatra_web.management.commands.run import text
+from ondatra_web.management.terminal import Live, Shown
 from ondatra_web.models import Run
 from ondatra_web.runs import execution, report, resending
 from ondatra_web.tracking import asked, reads
@@ -47,9 +48,8 @@ class Command(RunCommand):
 
         rows = found.plan.records + len(found.plan.again)
         reads.of_run(None, "retry_run", run, chosen, rows)
-        said = report.of_walk(execution.resend_here(found, self._begun))
+        with Live() as line:
+            walk = execution.resend_here(found, Shown(line))
+        said = report.of_walk(walk)
         self.stdout.write(text(said))
         return report.exit_code(said)
-
-    def _begun(self, run: Run) -> None:
-        self.stderr.write(f"run {run.pk} of {run.sync.name} started")

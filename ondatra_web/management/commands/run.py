@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
 from ondatra_web import audit, projects
+from ondatra_web.durations import duration
+from ondatra_web.management.terminal import Live, Shown
+from ondatra_web.models import Workspace
 from ondatra_web.runs import execution, report, undelivered
 from ondatra_web.runs.patience import patiently
+from ondatra_web.runs.watch import Watch
 from ondatra_web.tracking import records
 from runtime.errors import ConfigError, OndatraError, ProjectError
 
@@ -57,7 +63,8 @@ class Command(BaseCommand):
             patiently(audit.write)(
                 workspace.organization_id, None, "run", workspace.slug, {"models": options["models"], **told}
             )
-            walk = execution.run_here(workspace, options["models"], told)
+            with Live() if not options["json"] else nullcontext() as line:
+                said = _made(workspace, options, told, Shown(line) if line else Watch())
         except (ProjectError, ConfigError) as error:
             if options["json"]:
                 problems = [vars(p) for p in error.problems] if isinstance(error, ProjectError) else []
@@ -71,17 +78,18 @@ class Command(BaseCommand):
         except OndatraError as error:
             self.stderr.write(str(error))
             raise SystemExit(1) from None
-        said = report.of_walk(walk)
         self.stdout.write(json.dumps(said, ensure_ascii=False) if options["json"] else text(said))
         raise SystemExit(report.exit_code(said))
 
 
+def _made(workspace: Workspace, options: dict[str, Any], told: dict[str, Any], watch: Watch) -> dict[str, Any]:
+    """The report of the run."""
+    return report.of_walk(execution.run_here(workspace, options["models"], told, watch=watch))
+
+
 def text(said: dict[str, Any]) -> str:
-    """The report for a person: one line a model, one block a sync."""
-    lines = []
-    for model in said["models"]:
-        detail = f"  {model['error']}" if model["error"] else f"  {model['rows']:,} rows"
-        lines.append(f"{model['action']:>9}  {model['model']}{detail}")
+    """The report for a person below the lines of its models: one block a sync."""
+    lines: list[str] = []
     for sync in said["syncs"]:
         counts = sync["counts"]
         shown = ", ".join(
@@ -89,7 +97,9 @@ def text(said: dict[str, Any]) -> str:
             for name in ROWS
             if counts[name] or name in ("source", "succeeded")
         )
-        lines += ["", f"{sync['sync']}: run {sync['run_id']} {sync['status'].replace('_', ' ')}", f"    {shown}"]
+        took = f" in {duration(timedelta(seconds=sync['seconds']))}" if sync["seconds"] is not None else ""
+        head = f"{sync['sync']}: run {sync['run_id']} {sync['status'].replace('_', ' ')}{took}"
+        lines += ["", head, f"    {shown}"]
         if sync["error"]:
             lines.append(f"    {sync['error']}")
         lines += [f"    {line}" for line in _asked(sync.get("first_requests") or {})]

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from ondatra_web.management.terminal import live
 from ondatra_web.models import Organization
 from ondatra_web.tracking import sync_log
 from runtime.errors import ConfigError, OndatraError
@@ -19,7 +20,8 @@ class Command(BaseCommand):
         code = 0
         for organization in Organization.objects.order_by("pk"):
             try:
-                written = sync_log.write(organization)
+                with live(f"{organization}: records added") as line:
+                    written = sync_log.write(organization, line.reached)
             except ConfigError as error:
                 self.stderr.write(str(error))
                 raise SystemExit(2) from None

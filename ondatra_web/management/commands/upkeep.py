@@ -8,8 +8,10 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from ondatra_web import projects
 from ondatra_web.clock import upkeep
+from ondatra_web.management.terminal import live
 from runtime.errors import ConfigError
 from runtime.lake import spark
+from runtime.lake.upkeep import Kept
 
 
 class Command(BaseCommand):
@@ -19,17 +21,23 @@ class Command(BaseCommand):
         parser.add_argument("--workspace", default="default", metavar="SLUG")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        tables = 0
         try:
-            found = upkeep.keep_lake(projects.workspace_of(options["workspace"]), spark.isolated)
+            with live("looking after the lake") as line:
+                begins = lambda name: line.doing(f"looking after {name}")  # noqa: E731
+                for name, kept in upkeep.keep_lake(projects.workspace_of(options["workspace"]), spark.isolated, begins):
+                    tables += 1
+                    line.print(f"{name}: {_told(kept)}")
         except ConfigError as error:
             self.stderr.write(str(error))
             raise SystemExit(2) from None
-        for name, kept in found.items():
-            removed = (
-                "nothing removed: what its sync has not read yet is needed"
-                if kept.removed is None
-                else f"{kept.removed} files removed"
-            )
-            self.stdout.write(f"{name}: {'files put together, ' if kept.after != kept.before else ''}{removed}")
-        if not found:
+        if not tables:
             self.stdout.write("there was no table to look after, or a run is working")
+
+
+def _told(kept: Kept) -> str:
+    if kept.removed is None:
+        removed = "nothing removed: what its sync has not read yet is needed"
+    else:
+        removed = f"{kept.removed} files removed"
+    return f"files put together, {removed}" if kept.after != kept.before else removed
