@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import Min, Q
 from django.utils import timezone
 
 from ondatra_web import actions, people, queue, workers
@@ -18,7 +19,9 @@ from runtime.errors import OndatraError
 from runtime.project import schedules
 
 log = logging.getLogger("ondatra.scheduler")
-EVERY_SECONDS = 5
+EVERY_SECONDS = 5.0
+#: A time that came so lately (seconds) may have come during the round; an older one could not be begun.
+LATELY, SOONEST = 1.0, 0.1
 # Times that pass within this process are monotonic seconds: a clock that is set must not stop the scheduler for an
 # hour.
 FACTS_EVERY = 6 * 3600.0
@@ -52,6 +55,14 @@ def round() -> None:
         write_sync_log()
 
 
+def pause() -> float:
+    """Seconds until the next look: a sync whose time comes meanwhile begins at its time."""
+    now = timezone.now()
+    due = Sync.objects.filter(_scheduled(), next_run_at__gt=now - timedelta(seconds=LATELY))
+    following = due.aggregate(soonest=Min("next_run_at"))["soonest"]
+    return min(max((following - now).total_seconds(), SOONEST), EVERY_SECONDS) if following else EVERY_SECONDS
+
+
 def write_facts() -> None:
     """The fact tables of every organization, and the index that answers a record's history over runs."""
     for organization in Organization.objects.all():
@@ -73,10 +84,14 @@ def write_sync_log() -> None:
             queue.send("sync_log", organization.pk, queue="pipeline")
 
 
+def _scheduled() -> Q:
+    return ~Q(schedule="") & Q(archived_at=None, paused_at=None)
+
+
 def start_scheduled() -> None:
     """Queues the syncs whose time has come; missed times are made up for once."""
     now = timezone.now()
-    for sync in Sync.objects.exclude(schedule="").filter(archived_at=None, paused_at=None):
+    for sync in Sync.objects.filter(_scheduled()):
         try:
             following = schedules.next_time(sync.schedule, now)
         except OndatraError as error:

@@ -7,6 +7,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -105,7 +106,10 @@ class Crew:
 
     def wait(self) -> Said:
         """The next thing that any of them says."""
-        said = self.heard.get()
+        said = None
+        while said is None:  # no longer at once: an exception that is meant for this thread waits for it
+            with suppress(queue.Empty):
+                said = self.heard.get(timeout=LOOK_EVERY)
         if not said.step:
             del self.busy[said.name]
         return said

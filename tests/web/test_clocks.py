@@ -126,6 +126,18 @@ def test_a_schedule_is_made_up_for_once_after_a_jump_forward_and_waits_no_hour_a
     assert started() == 1
 
 
+def test_the_scheduler_looks_again_when_the_next_time_comes_and_not_all_the_time_for_one_it_cannot_begin(
+    clock: Clock,
+) -> None:
+    sync = a_sync(workspace(), schedule="every 15m")
+    pauses = []
+    for seconds in (None, 600, 2, -0.2, -30):
+        at = None if seconds is None else clock.now() + timedelta(seconds=seconds)
+        Sync.objects.filter(pk=sync.pk).update(next_run_at=at)
+        pauses.append(round(scheduling.pause(), 1))
+    assert pauses == [5.0, 5.0, 2.0, 0.1, 5.0]
+
+
 def test_times_that_come_while_a_run_works_are_skipped_and_seen_once(clock: Clock) -> None:
     sync = a_sync(workspace(), schedule="every 15m")
     scheduling.start_scheduled()

@@ -14,7 +14,7 @@ from ondatra_web import audit, projects
 from ondatra_web.durations import duration
 from ondatra_web.management.terminal import Live, Shown
 from ondatra_web.models import Workspace
-from ondatra_web.runs import execution, report, undelivered
+from ondatra_web.runs import execution, handover, report, undelivered
 from ondatra_web.runs.patience import patiently
 from ondatra_web.runs.watch import Watch
 from ondatra_web.tracking import records
@@ -48,6 +48,9 @@ class Command(BaseCommand):
             "--dry-run", action="store_true", help="send nothing, change nothing; show what would be sent"
         )
         parser.add_argument("--limit", type=int, metavar="N", help="send N records; the rest stays due")
+        parser.add_argument(
+            "--here", action="store_true", help="in this process, though a worker of `ondatra up` is there"
+        )
         parser.add_argument("--rebuild", action="store_true", help="ignore what is remembered of unchanged inputs")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -83,8 +86,9 @@ class Command(BaseCommand):
 
 
 def _made(workspace: Workspace, options: dict[str, Any], told: dict[str, Any], watch: Watch) -> dict[str, Any]:
-    """The report of the run."""
-    return report.of_walk(execution.run_here(workspace, options["models"], told, watch=watch))
+    """The report of the run, by a worker that has an engine or by this process."""
+    said = None if options["here"] else handover.ask(workspace, options["models"], told, watch)
+    return said or report.of_walk(execution.run_here(workspace, options["models"], told, watch=watch))
 
 
 def text(said: dict[str, Any]) -> str:

@@ -26,11 +26,13 @@ class Command(BaseCommand):
         me = workers.me("scheduler")
         while True:
             close_old_connections()
+            pause = scheduling.EVERY_SECONDS
             try:
                 if scheduling.leads(me):
                     scheduling.round()
+                    pause = scheduling.pause()
             except Exception:  # a database or store that is down for a while must not end the scheduler
                 log.exception("this round failed; the next one is in %s s", scheduling.EVERY_SECONDS)
             if options["once"]:
                 return
-            time.sleep(scheduling.EVERY_SECONDS)
+            time.sleep(pause)
