@@ -17,16 +17,16 @@ from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-#: The pages in the order of reading; a test compares with the folder.
+#: The pages in the order of reading; what else lies in the folder stands behind them.
 GROUPS: dict[str, tuple[str, ...]] = {
     "Begin": ("readme", "first-sync", "demo"),
     "Write syncs": ("push-functions", "dialect", "connections", "destinations"),
     "See what happened": ("pages", "records", "sync-tracking-files", "alerts"),
     "Use it from programs": ("api", "commands"),
-    "Run an install": ("settings", "people", "security", "lake", "support", "benchmarks"),
+    "Run an install": ("settings", "people", "security", "lake", "cluster", "support", "benchmarks"),
     "Change Ondatra": ("architecture", "contributing"),
 }
-NAMES = tuple(name for names in GROUPS.values() for name in names)
+OTHERS = "Besides"
 #: Files beside the pages that a link may lead to, or that a page shows.
 SERVED = {".py": "text/plain; charset=utf-8", ".png": "image/png", ".svg": "image/svg+xml"}
 _PAGE = re.compile(r"(?:\.\./|\./|docs/)*([\w-]+)\.md(#.*)?")
@@ -50,23 +50,37 @@ class Page:
 
 def page(name: str) -> Page | None:
     """A page by its name in the address; None where there is no such page."""
-    path = _path(name) if name in NAMES else None
+    path = _path(name) if name in names() else None
     return _read(name, path, path.stat().st_mtime_ns) if path and path.is_file() else None
 
 
 def groups() -> list[tuple[str, list[Page]]]:
     """Every page, as they are read."""
-    return [(title, [found for name in names if (found := page(name))]) for title, names in GROUPS.items()]
+    told = [
+        (title, [found for name in wanted if (found := page(name))])
+        for title, wanted in _grouped(Path(settings.DOCS)).items()
+    ]
+    return [(title, pages) for title, pages in told if pages]
+
+
+def names() -> tuple[str, ...]:
+    return tuple(name for wanted in _grouped(Path(settings.DOCS)).values() for name in wanted)
+
+
+@cache
+def _grouped(root: Path) -> dict[str, tuple[str, ...]]:
+    known = {name for wanted in GROUPS.values() for name in wanted}
+    others = sorted({p.stem for p in root.glob("*.md")} - known - {"README"})
+    return {**GROUPS, OTHERS: tuple(others)}
 
 
 def file(name: str) -> Path | None:
     """A file of the docs that is no page; nothing else of the machine has a name here."""
-    return _files().get(name)
+    return _files(Path(settings.DOCS)).get(name)
 
 
 @cache
-def _files() -> dict[str, Path]:
-    root = Path(settings.DOCS)
+def _files(root: Path) -> dict[str, Path]:
     return {p.relative_to(root).as_posix(): p for p in root.rglob("*") if p.suffix in SERVED and p.is_file()}
 
 
@@ -78,7 +92,7 @@ def _path(name: str) -> Path:
     return beside if beside.is_file() else root.parent / "README.md"
 
 
-@lru_cache(maxsize=len(NAMES))
+@lru_cache(maxsize=100)
 def _read(name: str, path: Path, _written: int) -> Page:
     tokens = _MARKDOWN.parse(path.read_text(encoding="utf-8"))
     headings = tuple(_headings(tokens))
@@ -117,7 +131,7 @@ def plain(inline: Token) -> str:
 def _first_sentence(tokens: Sequence[Token]) -> str:
     for token, inline in zip(tokens, tokens[1:]):
         if token.type == "paragraph_open":
-            return re.split(r"(?<=[.:])\s", plain(inline), maxsplit=1)[0]
+            return re.split(r"(?<=[.:])\s(?=[A-Z])", plain(inline), maxsplit=1)[0].rstrip(":")
     return ""
 
 
@@ -141,7 +155,7 @@ def _address(told: str) -> str:
         return told
     if found := _PAGE.fullmatch(told):
         name = found[1].lower()
-        return f"{reverse('doc', args=[name])}{found[2] or ''}" if name in NAMES else reverse("docs")
+        return f"{reverse('doc', args=[name])}{found[2] or ''}" if name in names() else reverse("docs")
     name = told.removeprefix("docs/")
     return reverse("docs_file", args=[name]) if file(name) else reverse("docs")
 
