@@ -40,6 +40,7 @@ PART = inline_serializer(
         "part": serializers.CharField(),
         "state": serializers.ChoiceField(choices=[OK, WARNING, BAD]),
         "found": serializers.CharField(),
+        "seen": serializers.DateTimeField(allow_null=True, help_text="The last sign of workers."),
         "to_do": serializers.CharField(help_text="Empty where the part works."),
     },
     many=True,
@@ -53,4 +54,5 @@ class Environment(Api):
         tokens of admins; takes two seconds at most."""
         organization = access.organization_for(self.request.user, self.token.organization_id, access.ADMINISTER)
         found = look(organization.pk)
-        return answer([{"part": f.part, "state": f.state, "found": f.said, "to_do": f.todo} for f in found])
+        told = [{"part": f.part, "state": f.state, "found": f.said, "seen": f.seen, "to_do": f.todo} for f in found]
+        return answer(told)

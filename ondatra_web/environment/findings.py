@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 OK, WARNING, BAD = "ok", "warning", "bad"
 
@@ -21,6 +22,7 @@ class Finding:
     said: str
     todo: str = ""
     detail: str = ""
+    seen: datetime | None = None  # its last sign of life
 
 
 Ask = Callable[[], Finding]

@@ -59,13 +59,12 @@ def processes() -> list[Finding]:
 def _of_kind(kind: str, alive: list[Worker], last: datetime | None) -> Finding:
     part = kind.capitalize() if kind == "scheduler" else f"{kind.capitalize()} workers"
     if not alive:
-        sign = f"last sign {last:%Y-%m-%d %H:%M:%S} UTC" if last else "there was none before"
         todo = f"start it: {settings.ONDATRA.command('up')} starts all of them; until then {KINDS[kind]}"
-        return Finding(part, BAD, f"none lives; {sign}", todo)
+        return Finding(part, BAD, "none lives" if last else "none lives, and none did before", todo, seen=last)
 
     newest = max(worker.heartbeat_at for worker in alive)
-    said = f"{len(alive)} {'lives' if len(alive) == 1 else 'live'}; last sign {newest:%Y-%m-%d %H:%M:%S} UTC"
-    return Finding(part, OK, said, detail=", ".join(f"{worker.host}/{worker.pid}" for worker in alive))
+    said = f"{len(alive)} {'lives' if len(alive) == 1 else 'live'}"
+    return Finding(part, OK, said, detail=", ".join(f"{w.host}/{w.pid}" for w in alive), seen=newest)
 
 
 def redis() -> Finding:

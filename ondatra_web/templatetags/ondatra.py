@@ -189,6 +189,13 @@ def level(alert: Alert) -> SafeString:
 
 
 @register.filter
+def level_icon(alert: Alert) -> str:
+    """The icon of a browser's tab."""
+    tone = "ok" if alert.resolved_at else "bad" if alert.level == AlertLevel.CRITICAL else "warn"
+    return static(f"icon-{tone}.svg")
+
+
+@register.filter
 def number(value: float | None) -> str:
     """As short as it is: `5`, `0.5`."""
     return "" if value is None else f"{value:,.10g}"

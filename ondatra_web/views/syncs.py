@@ -107,6 +107,7 @@ def sync(request: SignedIn, sync_id: int) -> HttpResponse:
     for run in page.object_list:
         run.sync = found  # so that the rows ask for nothing more
     working = found.run_set.filter(status__in=Run.ACTIVE).order_by("-id").first()
+    item = listed([found])[0]
     payloads = may(request.user, PAYLOADS, found.workspace)
     kept = {name: value for name, value in form.chosen.items() if value and name != "page"}
     return render(
@@ -121,7 +122,8 @@ def sync(request: SignedIn, sync_id: int) -> HttpResponse:
             "triggers": TRIGGERS,
             "waiting": waiting_rows.summed(found),
             "working": working,
-            "listed": listed([found])[0],
+            "newest": working or item.last,
+            "listed": item,
             "files": sync_file.files_of(found, with_function=payloads),
             "trends": trends(found),
             "payloads": payloads,

@@ -65,6 +65,24 @@ def test_a_push_function_is_not_shown_without_the_right_to_payloads(client: Clie
     assert "base_url" not in client.get(f"/syncs/{sync.pk}/").content.decode()
 
 
+@pytest.mark.parametrize(
+    ("status", "title", "icon"),
+    [
+        ("failed", "Failed · sync.aircraft · Ondatra", "icon-bad"),
+        ("working", "Working · sync.aircraft · Ondatra", "icon-live"),
+        (None, "sync.aircraft · Ondatra", "icon"),
+    ],
+)
+def test_the_tab_of_a_sync_says_its_state(look: Look, sync: Sync, status: str | None, title: str, icon: str) -> None:
+    if status:
+        a_run(sync, status)
+
+    page = look("")
+
+    assert re.findall(r"<title>(.*?)</title>", page)[0].strip() == title
+    assert re.findall(r'<link id="icon" rel="icon" href="/static/([\w-]+)', page) == [icon]
+
+
 def test_runs_are_filtered_by_state_trigger_and_day(look: Look, sync: Sync) -> None:
     old = a_run(sync, "failed", ago=timedelta(days=9), trigger="schedule")
     new = a_run(sync, "failed", trigger="schedule")
@@ -136,7 +154,7 @@ def test_no_button_starts_a_run_at_once(look: Look, sync: Sync) -> None:
 
     assert "/start/" not in page
     asked = re.findall(rf'href="/syncs/{sync.pk}/ask/\?how=(\w+)"', page)
-    assert asked == ["full", "limit", "baseline", "dry_run", "run"]
+    assert asked == ["full", "limit", "baseline", "dry_run", "run", "dry_run"]  # the last where no run is listed yet
 
 
 def test_it_is_said_before_that_another_run_works(look: Look, sync: Sync) -> None:

@@ -16,8 +16,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         findings = look()
         for found in findings:
+            seen = f"; last sign {found.seen:%Y-%m-%d %H:%M:%S} UTC" if found.seen else ""
             self.stdout.write(
-                f"{found.state:<8} {found.part}: {found.said}{f' ({found.detail})' if found.detail else ''}"
+                f"{found.state:<8} {found.part}: {found.said}{seen}{f' ({found.detail})' if found.detail else ''}"
             )
             if found.todo:
                 self.stdout.write(f"{'':<8} {found.todo}")
