@@ -10,7 +10,7 @@ from django.db.models import Min, Q
 from django.utils import timezone
 
 from ondatra_web import actions, people, queue, workers
-from ondatra_web.clock import calling, staged
+from ondatra_web.clock import calling, folders, staged
 from ondatra_web.clock.throttle import Throttle
 from ondatra_web.models import Delivery, Organization, Run, Sync, Worker, Workspace
 from ondatra_web.runs import claims, pending
@@ -40,6 +40,7 @@ def leads(me: Worker) -> bool:
 
 def round() -> None:
     """One look at everything."""
+    folders.read()
     start_scheduled()
     resume_dead()
     calling.round()

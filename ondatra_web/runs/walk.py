@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from ondatra_web import projects
 from ondatra_web.models import ModelState, Run, Sync, Workspace
-from ondatra_web.runs import renames
+from ondatra_web.runs import declared, renames
 from ondatra_web.runs.claims import columns_of
 from ondatra_web.runs.patience import patiently
 from ondatra_web.runs.watch import Watch
@@ -97,36 +97,9 @@ class _Remembering(WithSpark):
 
 def _save_syncs(workspace: Workspace, project: Project, *, whole: bool) -> None:
     """A row for each model with a sink; with the `whole` project at hand one whose file is gone is archived."""
-    known = {sync.name: sync for sync in Sync.objects.filter(workspace=workspace)}
-    for name, model in project.models.items():
-        if model.sink is None:
-            continue
-        told = _told(model)
-        sync = known.get(name)
-        if sync is None:
-            first = {
-                "kind": model.kind,
-                "key": list(model.key),
-                "function": model.sink.function,
-                "sink_args": list(model.sink.args),
-            }
-            Sync.objects.get_or_create(workspace=workspace, name=name, defaults={**told, **first})
-        elif any(getattr(sync, k) != v for k, v in told.items()):
-            Sync.objects.filter(pk=sync.pk).update(**told)
-
+    declared.save(workspace, project.models.values())
     if whole:
         _archive(workspace, project)
-
-
-def _told(model: Model) -> dict[str, Any]:
-    """What a file says of its sync that takes effect at once."""
-    return {
-        "description": model.description,
-        "tags": list(model.tags),
-        "schedule": model.schedule or "",
-        "retention_days": model.retention,
-        "archived_at": None,
-    }
 
 
 def _archive(workspace: Workspace, project: Project) -> None:
