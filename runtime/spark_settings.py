@@ -52,8 +52,8 @@ USUAL = {
     # a build takes about forty classes: with the hundred that Spark keeps, each model's are compiled anew in each run,
     # and run cold
     "spark.sql.codegen.cache.maxEntries": "2000",
-    # what DuckDB is asked at once: a question costs as much as some thousand rows
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "40000",
+    # what goes to a Python worker at once, which gathers more (`duck_task.gathered`)
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
     "spark.sql.execution.arrow.maxBytesPerBatch": "33554432",
     "spark.scheduler.mode": "FAIR",
     # the filter of a table's hashes is one large result, which need not go through the block manager

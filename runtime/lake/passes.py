@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ondatra.lake")
 JAVA = Path(__file__).with_name("Passes.java")
-#: Columns that may pass along with a call, more than it has inputs: each goes to the worker and back.
-ALONG = 3
+#: Columns that may pass along with a call, more than it has inputs: each goes to the worker and back, which takes a
+#: twentieth of what a function takes that keeps all of them in a queue.
+ALONG = 12
 #: Stands in a pickled function for what it shall do.
 SLOT = b"what a pass does " * 20
 _made: dict[str, Any] = {}

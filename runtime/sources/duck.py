@@ -18,6 +18,8 @@ from runtime.sql.said import brief, one_line
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+#: Bytes of lists and the like that go to a worker at once.
+NESTED = 1 << 25
 _registered: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()
 _SAID = re.compile(re.escape(duck_task.MARK) + r"([A-Za-z0-9+/=]+):")
 _QUOTED = re.compile(r"'.*'|\".*\"", re.S)
@@ -25,6 +27,7 @@ _QUOTED = re.compile(r"'.*'|\".*\"", re.S)
 
 def register(spark: SparkSession, calls: Sequence[Call]) -> None:
     """Each call becomes a temporary function of this session under its name, which says what it computes."""
+    spark.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(bytes_at_once(calls)))
     known = _registered.setdefault(spark, set())
     new = [call for call in calls if call.name not in known]
     if not new:
@@ -45,6 +48,14 @@ def register(spark: SparkSession, calls: Sequence[Call]) -> None:
         if rule is not None:
             rule.define(call.name, told(call, versions, kind))
         known.add(call.name)
+
+
+def bytes_at_once(calls: Sequence[Call]) -> int:
+    """How much goes to a worker at once, beside so many rows. Spark looks for it at each row, which takes a third of
+    the time of all that it does, and not at all if it is the most that there can be: for values that are no lists,
+    the number of rows is bound enough."""
+    nested = any(kind.endswith("]") or kind.startswith(("STRUCT", "MAP")) for c in calls for _, kind in c.inputs)
+    return NESTED if nested else (1 << 31) - 1
 
 
 def check_executors(spark: SparkSession, versions: dict[str, str]) -> None:

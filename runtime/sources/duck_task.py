@@ -13,6 +13,8 @@ from typing import Any
 
 #: What a worker's DuckDB may take.
 MEMORY = "512MB"
+#: What DuckDB is asked at once, at least: rows, or bytes.
+ROWS, BYTES = 40_000, 16_000_000
 #: Characters of a value that a message shows.
 SHOWN = 200
 #: Around the message of an error, so that it is found in what Spark makes of it.
@@ -112,7 +114,7 @@ def passer(told: bytes) -> Callable[[Iterator[Any]], Iterator[Any]]:
             for name, call in plan["calls"].items()
         }
         names = [f"c{i}" for i in range(len(plan["back"]))]
-        for batch in batches:
+        for batch in gathered(batches):
             columns = batch.columns
             for kind, *rest in plan["steps"]:
                 if kind == "call":
@@ -125,6 +127,21 @@ def passer(told: bytes) -> Callable[[Iterator[Any]], Iterator[Any]]:
             yield pyarrow.RecordBatch.from_arrays([columns[i] for i in plan["back"]], names)
 
     return through
+
+
+def gathered(batches: Iterator[Any]) -> Iterator[Any]:
+    """The same rows in fewer batches: a question costs as much as some thousand rows, and Spark's batches are small,
+    since it counts their rows and not their bytes."""
+    import pyarrow
+
+    waiting: list[Any] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(b.num_rows for b in waiting) >= ROWS or sum(b.nbytes for b in waiting) >= BYTES:
+            yield pyarrow.concat_batches(waiting)
+            waiting = []
+    if waiting:
+        yield pyarrow.concat_batches(waiting)
 
 
 def kept(columns: list[Any], wanted: Any) -> list[Any]:

@@ -41,7 +41,7 @@ VALUES = {
     "r": "named_struct('a', 1, 'b', array('x', NULL))",
 }
 #: The columns, as many at a time as pass along with a call.
-IN_FOURS = [", ".join(list(VALUES)[at : at + 3]) for at in range(0, len(VALUES), 3)]
+ALONG = [", ".join(list(VALUES)[at : at + 9]) for at in range(0, len(VALUES), 9)]
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def test_a_model_that_only_hands_on_many_columns_keeps_them_from_the_worker(spar
 @pytest.mark.parametrize(
     "sql",
     [
-        *(f"SELECT {names}, upper(name) AS u FROM v ORDER BY id" for names in IN_FOURS),
+        *(f"SELECT {names}, upper(name) AS u FROM v ORDER BY id" for names in ALONG),
         "SELECT count(*) AS n FROM v WHERE name ILIKE '%1'",
         "SELECT upper(a.name) AS u, b.l FROM v a LEFT JOIN v b ON lower(a.s) = upper(b.s) AND b.i4 > 0 ORDER BY 1",
         "SELECT lower(name) AS k, sum(i4) AS n, max(upper(s)) AS m FROM v GROUP BY 1 HAVING len(k) = 1 ORDER BY 1",
