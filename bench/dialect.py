@@ -1,7 +1,8 @@
 """What DuckDB's own answers cost: everyday expressions of a model against Spark's own nearest functions, warm.
 
-Usage: python bench/dialect.py [--rows N] [--all]. `--all` tries, instead of measuring, every expression that
-tests/dialect/generated.py makes of DuckDB's list of functions and says which differ.
+Usage: python bench/dialect.py [--rows N] [--all | --page]. `--all` tries, instead of measuring, every expression that
+tests/dialect/generated.py makes of DuckDB's list of functions, says which differ, and writes docs/dialect.md, the last
+part of which says what came of them; `--page` writes all but that part.
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ def main() -> None:
     asked = argparse.ArgumentParser()
     asked.add_argument("--rows", type=int, default=ROWS)
     asked.add_argument("--all", action="store_true")
+    asked.add_argument("--page", action="store_true")
     asked.add_argument("--seed", type=int, default=1)
     options = asked.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="bench-dialect-"))
@@ -80,6 +82,9 @@ def main() -> None:
     time.tzset()
     (folder / "data").mkdir()
     sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "dialect")]
+    if options.page:
+        page(None)
+        return
     from runtime.lake.spark import session
 
     spark = session()
@@ -96,7 +101,18 @@ def everything(spark: Any, folder: Path, seed: int) -> bool:
     for expression, told in found.different.items():
         print(f"different: {expression}: {told}")
     print(found.said())
+    page(found)
     return not found.different
+
+
+def page(found: Any) -> None:
+    """Writes docs/dialect.md."""
+    import tried
+
+    from runtime.sql import supported
+
+    path = ROOT / "docs" / "dialect.md"
+    path.write_text(tried.written(supported.page(), path.read_text(encoding="utf-8"), found), encoding="utf-8")
 
 
 def measured(spark: Any, folder: Path, rows: int) -> bool:

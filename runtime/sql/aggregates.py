@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from . import rowwise
+from . import collations, rowwise
 from .casts import E
 from .gate import template
 from .model import Refused
@@ -27,16 +27,15 @@ SMALL = ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT")
 WRITERS: dict[str, Writer] = {}
 #: Whose answer DuckDB leaves open, or may answer otherwise in its next version.
 REFUSED = {
-    "approx_count_distinct",
     "approx_quantile",
     "approx_top_k",
     "combine_aggr",
-    "histogram_exact",
     "json_group_structure",
     "lttb",
     "reservoir_quantile",
 }
-#: Of numbers, whose answer depends on the order of the rows in its last digits, here and there.
+#: Of numbers, whose answer depends on the order of the rows in its last digits, here and there. (corr() and those of a
+#: regression are not Spark's: over one row DuckDB says NaN, Spark NULL.)
 MOMENTS = (
     "stddev",
     "stddev_samp",
@@ -44,12 +43,8 @@ MOMENTS = (
     "variance",
     "var_samp",
     "var_pop",
-    "corr",
     "covar_pop",
     "covar_samp",
-    "regr_slope",
-    "regr_intercept",
-    "regr_r2",
 )
 #: Whose answer is the same in any order of the rows.
 ORDERLESS = {"sum", "count", "min", "max", "avg", "bool_and", "bool_or", "count_if"}
@@ -93,7 +88,7 @@ def _written(w: Expressions, name: str, arguments: list[Node], node: Node, over:
 def _own(w: Expressions, name: str, arguments: list[Node], node: Node, over: str) -> E | None:
     """Spark's aggregate; None where that is not the same."""
     ordered = (node.get("order_bys") or {}).get("orders") or node.get("arg_orders")
-    if name not in WRITERS or ordered and name not in ORDERLESS:
+    if name not in WRITERS or ordered and name not in ORDERLESS or any(map(collations.holds, arguments)):
         return None
     condition = node.get("filter") or node.get("filter_expr")
     if over and (condition or node.get("distinct")) or not all(is_declared(w.type(a)) for a in arguments):
@@ -165,7 +160,9 @@ def booleans(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> s
 
 @writer("count_if", "countif")
 def count_if(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> str | None:
-    return f"count_if({found[0].text}){{F}}" if found[0].type == BOOLEAN else None
+    """A sum: NULL where no value is known."""
+    distinct = found[0].type != BOOLEAN or node.get("distinct")
+    return None if distinct else f"sum(CAST({found[0].text} AS INT)){{F}}"
 
 
 @writer("bit_and", "bit_or", "bit_xor")
@@ -181,8 +178,12 @@ def any_value(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> 
 
 @writer(*MOMENTS)
 def moments(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> str | None:
-    name = {"stddev": "stddev_samp", "variance": "var_samp"}.get(node["function_name"], node["function_name"])
-    return f"{name}({{D}}{', '.join(w.cast(e, DOUBLE, n).text for e, n in zip(found, nodes, strict=True))}){{F}}"
+    own = {"stddev": "stddev_samp", "variance": "var_samp"}
+    name = str(own.get(node["function_name"], node["function_name"]))
+    text = f"({{D}}{', '.join(w.cast(e, DOUBLE, n).text for e, n in zip(found, nodes, strict=True))}){{F}}"
+    if name in ("stddev_pop", "var_pop"):  # 0 for an infinity too
+        return f"CASE WHEN count{text} = 1 THEN 0D ELSE {name}{text} END"
+    return name + text
 
 
 @writer("arg_max", "max_by", "argmax", "arg_min", "min_by", "argmin")
@@ -211,9 +212,7 @@ def _collected(w: Expressions, arguments: list[Node], node: Node, over: str) -> 
     def taken(item: Node) -> Node:
         if w.is_constant(item):
             return item
-        try:
-            declared(w.type(item))
-        except UnknownType:  # no value of Spark's: it is computed when the rows are there
+        if not is_declared(w.type(item)) or collations.holds(item):  # no value of Spark's: computed over the rows
             return rowwise.replaced(w, item, field)
         return field(item)
 

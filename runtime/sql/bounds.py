@@ -35,6 +35,8 @@ MAKERS = {
     "rpad",
     "sprintf",
 }
+#: Of these, those whose numbers are values, and no lengths.
+FORMATS = {"format", "printf", "sprintf"}
 _NUMBER = re.compile(r"\d{5,}")
 _WHY = "constants are computed while a model is checked"
 
@@ -120,7 +122,8 @@ def _size(node: Node) -> int:
     """How long a value may get that a function makes of constants; 1 where a column decides, for it is not computed
     here, and for functions that make nothing longer."""
     if node["function_name"] in MAKERS:
-        return _made([a["expression"] for a in node["arguments"]])
+        arguments = [a["expression"] for a in node["arguments"]]
+        return _made(arguments[:1] if node["function_name"] in FORMATS and _is_fixed(arguments) else arguments)
     if not _holds(node, "LAMBDA"):
         return 1
     out = 1
@@ -128,6 +131,12 @@ def _size(node: Node) -> int:
         sizes = [_size(part) for part in walk(argument) if part.get("class") == "FUNCTION"]
         out = min(out * max(sizes, default=1), LARGEST + 1)
     return out
+
+
+def _is_fixed(arguments: list[Node]) -> bool:
+    """Whether the text of a format alone says how wide it is, and no argument of it."""
+    text = str((arguments[0].get("literal") or {}).get("text") or "") if arguments else ""
+    return bool(text) and "*" not in text and not re.search(r"\{[^}]*\{", text)
 
 
 def _made(arguments: list[Node]) -> int:

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+from .casts import E
 from .model import Refused
 from .scope import where
 from .tree import Node
 from .types import Type, name_quoted
+
+if TYPE_CHECKING:
+    from .expr import Expressions
+
+#: Of an INTERVAL, in microseconds, as DuckDB compares them.
+LENGTH = (
+    "(date_part('year', {0}) * 12 + date_part('month', {0}))::HUGEINT * 2592000000000 "
+    "+ date_part('day', {0})::HUGEINT * 86400000000 + date_part('hour', {0})::HUGEINT * 3600000000 "
+    "+ date_part('minute', {0}) * 60000000 + date_part('microsecond', {0})"
+)
 
 
 @dataclass
@@ -43,8 +55,8 @@ def assembled(s: Select) -> str:
         word = "SELECT DISTINCT" if s.distinct else "SELECT"
         items = ", ".join(f"{t} AS {n}" for t, n in zip(s.texts, names, strict=True))
         return f"{word} {items}{source}{ordering(s)}{s.limit}"
-    if s.distinct:
-        told = "DISTINCT with QUALIFY, LIMIT n% or ORDER BY a column that is not selected"
+    if s.distinct and (hidden or s.distinct_on or s.percent is not None):
+        told = "DISTINCT with LIMIT n% or ORDER BY a column that is not selected"
         raise Refused(told, None, hint=False)
     inner = [f"c{i}" for i in range(len(names))]
     hidden_items = [f"{t} AS {n}" for t, n in zip(s.texts, inner, strict=True)]
@@ -69,6 +81,9 @@ def assembled(s: Select) -> str:
         condition = f" WHERE __n <= CAST(__all * {s.percent!r}D / 100D AS BIGINT)"
     order = " ORDER BY " + ", ".join(keys) if keys else ""
     picked = ", ".join(f"{c} AS {n}" for c, n in zip(inner, names, strict=True))
+    if s.distinct:
+        rows = f"SELECT DISTINCT {', '.join(inner)} FROM (SELECT {', '.join(hidden_items)}{source}) AS __i{condition}"
+        return f"SELECT {picked} FROM ({rows}) AS __d{order}{s.limit}"
     return f"SELECT {picked} FROM (SELECT {', '.join(hidden_items)}{source}) AS __i{condition}{order}{s.limit}"
 
 
@@ -90,6 +105,28 @@ def direction(order: Node) -> str:
     return f"{'DESC' if down else 'ASC'} NULLS {'FIRST' if order['null_order'] == 'NULLS FIRST' else 'LAST'}"
 
 
-def sortable(kind: Type, node: Node) -> None:
-    if kind.letter in "?mv":
-        raise Refused(f"ORDER BY a value of type {kind}", where(node))
+def is_ordered(kind: Type) -> bool:
+    """Whether Spark puts values of the type in DuckDB's order."""
+    return kind.letter in "idfsDTZtb0" or kind.name in ("BLOB", "UUID")
+
+
+def ordered(w: Expressions, e: E, order: Node, node: Node) -> tuple[str, str]:
+    """Key and direction of one ORDER BY. Within lists and structs NULL comes last in DuckDB: it makes the key of
+    those, and of what Spark holds as something else."""
+    if is_ordered(e.type):
+        return e.text, direction(order)
+    way = direction(order)
+    if e.type.name == "INTERVAL":
+        return w.over(f"({LENGTH})", [e], Type("HUGEINT"), node).text, way
+    if "INTERVAL" in str(e.type):
+        raise Refused(f"ORDER BY a value of type {e.type}", where(node))
+    key = f"create_sort_key({{0}}, '{way}', '', 'ASC NULLS LAST')"  # a BLOB, because a text goes with it
+    return w.over(key, [e], Type("BLOB"), node).text, "ASC NULLS LAST"
+
+
+def groupable(kind: Type, node: Node, what: str) -> None:
+    """Spark finds equal what DuckDB does, but for maps, whose order counts, and intervals, which are texts."""
+    if kind.letter in "mv" or kind.letter == "?" and kind.name not in ("UUID", "ENUM", "ARRAY"):
+        raise Refused(f"{what} a value of type {kind}", where(node))
+    for inner in kind.args:
+        groupable(inner, node, what)

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from . import plain
+from . import collations, plain
 from .casts import E
 from .expr import COMPARE, compared
-from .model import Refused
+from .model import Refused, Unjoined
 from .scope import Source, where
 from .tree import Node, walk
 from .types import BOOLEAN, name_quoted
@@ -28,38 +28,54 @@ def written(w: Expressions, node: Node, *, semi: bool) -> str:
     for item in conjuncts(node) if semi else ():
         if w.is_mixed(item) and not plain.is_plain(w, item) and not is_sided(w, item):
             told = "a condition of EXISTS or IN (SELECT …) over columns of both queries that compares none with another"
-            raise Refused(f"{told} (write (SELECT count(*) …) > 0)", where(item), hint=False)
+            raise Unjoined(f"{told} (write (SELECT count(*) …) > 0)", where(item), hint=False)
     return " AND ".join(parted(w, node))
 
 
-def joined(w: Expressions, node: Node, left: Sequence[Source], kind: str) -> str:
-    """An ON; Spark computes no condition of DuckDB's over both sides but for an inner join."""
-    parts = []
-    names = {name_quoted(s.alias) for s in left}
-    for item in conjuncts(node):
-        sides = {of in names for of in sources(w, item)}
-        if kind != "INNER" and len(sides) > 1 and not plain.is_plain(w, item) and not is_sided(w, item):
-            told = (
-                f"a condition of a {kind} JOIN over columns of both sides that does not compare one side with the other"
-            )
-            raise Refused(f"{told} (compute it in a subquery, or move it to WHERE)", where(item), hint=False)
-        parts.append(item)
+def joined(w: Expressions, node: Node) -> str:
+    """An ON that a join of Spark's can have."""
     w.allow_in(node)
     return " AND ".join(parted(w, node))
+
+
+def apart(w: Expressions, node: Node, left: Sequence[Source]) -> tuple[list[Node], list[Node]]:
+    """The parts of an ON that any join of Spark's can have, and those that only an inner one has: DuckDB's over both
+    sides."""
+    names = {name_quoted(s.relation) for s in left}
+    plain_parts: list[Node] = []
+    mixed: list[Node] = []
+    for item in conjuncts(node):
+        sides = {of in names for of in sources(w, item)}
+        both = len(sides) > 1 and not plain.is_plain(w, item) and not is_sided(w, item)
+        (mixed if both else plain_parts).append(item)
+    return plain_parts, mixed
+
+
+def matching(w: Expressions, first: E, items: Sequence[Node]) -> str:
+    """Whether these hold where the first does."""
+    if any(map(holds_subquery, items)):
+        raise Refused("a subquery in the condition of this join", where(items[0]), hint=False)
+    found = selecting(w, "CONJUNCTION_AND", items)
+    return w.over("CASE WHEN {0} THEN {1} END", [first, found], BOOLEAN, items[0]).text
 
 
 def conjuncts(node: Node) -> list[Node]:
     if node["class"] == "CONJUNCTION" and node["type"] == "CONJUNCTION_AND":
         return [part for child in node["children"] for part in conjuncts(child)]
-    return [node]
+    return [collations.compared(node)]
 
 
 def parted(w: Expressions, node: Node) -> list[str]:
+    return of_parts(w, conjuncts(node))
+
+
+def of_parts(w: Expressions, items: Sequence[Node]) -> list[str]:
     out: list[str] = []
     others: list[Node] = []
-    for item in conjuncts(node):
+    for item in items:
         if plain.is_plain(w, item):
-            out.append(w.condition(item))
+            with w.at():
+                out.append(w.condition(item))
         elif is_sided(w, item):
             out.append(sided(w, item))
         elif holds_subquery(item):
@@ -109,7 +125,7 @@ def is_sided(w: Expressions, item: Node) -> bool:
         return False
     a, b = (sources(w, item[side]) for side in ("left", "right"))
     kinds = [w.type(item[side]) for side in ("left", "right")]
-    return bool(a and b) and not a & b and plain.comparable(*kinds)
+    return bool(a and b) and not a & b and plain.comparable(*kinds) and not collations.holds(item)
 
 
 def sided(w: Expressions, item: Node) -> str:

@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from . import aggregates, casts, constants, plain, rowwise, windows
+from . import aggregates, casts, collations, constants, plain, rowwise, tableless, windows
 from .calls import Place
 from .casts import E, common
 from .constants import as_type
+from .counted import counted, is_countable
 from .functions import moment
-from .model import Refused, SqlProblems
+from .model import Refused, SqlProblems, Unjoined
 from .said import GateError
-from .scope import Scope, same_form, where
+from .scope import Columns, Scope, same_form, where
 from .texts import string
 from .tree import Node, walk
 from .types import BOOLEAN, INTEGER, NULL, VARCHAR, Type, UnknownType, name_quoted
@@ -208,7 +209,10 @@ class Expressions:
             if said:
                 return said
             raise Refused(f"the name {'.'.join(names)}", where(node))
-        text, kind, rest, _ = found
+        text, kind, rest, scope = found
+        if scope is not self.scope and scope is not self.scope.parent:
+            told = f"{'.'.join(names)}, a column of a query around the one around this (write a join, or a window)"
+            raise Refused(told, where(node), hint=False)
         for name in rest:
             text, kind = self.field(E(text, kind), name, node)
         return E(text, kind)
@@ -228,7 +232,7 @@ class Expressions:
         """#1: the first column of FROM."""
         columns = [(s, n, t) for s in self.scope.sources for n, t in s.columns]
         source, name, kind = columns[int(node["index"]) - 1]
-        return E(f"{name_quoted(source.alias)}.{name_quoted(name)}", kind)
+        return E(source.text(name), kind)
 
     def field(self, e: E, name: str, node: Node) -> tuple[str, Type]:
         if e.type.name == "STRUCT":
@@ -288,9 +292,11 @@ class Expressions:
             return E("coalesce(" + ", ".join(self.as_type(c, to).text for c in items) + ")", to)
         if kind in ("COMPARE_IN", "COMPARE_NOT_IN"):
             return self.within(items, kind)
-        if kind == "GROUPING_FUNCTION" and len(items) == 1:
+        if kind == "GROUPING_FUNCTION" and items:
             with self.below():
-                return E(f"CAST(grouping({self.write(items[0]).text}) AS BIGINT)", self.type(node))
+                bits = [f"CAST(grouping({self.write(item).text}) AS BIGINT)" for item in items]
+            weighed = [f"{bit} * {2**at}L" if at else bit for at, bit in enumerate(reversed(bits))]
+            return E(f"({' + '.join(reversed(weighed))})", self.type(node))
         raise Refused(kind.replace("OPERATOR_", "").replace("_", " "), where(node))
 
     def within(self, items: list[Node], kind: str) -> E:
@@ -299,12 +305,22 @@ class Expressions:
         return E(f"({head.text} {'NOT IN' if kind == 'COMPARE_NOT_IN' else 'IN'} ({', '.join(texts)}))", BOOLEAN)
 
     def subquery(self, node: Node) -> E:
+        if tableless.is_tableless(self, node):
+            return tableless.write(self, node)
         kind, inner = node["subquery_type"], node["subquery"]["node"]
         if kind != "SCALAR":
             self.queries.semi.add(id(inner))
-        text, columns = self.queries.write(inner, self.scope)
+        try:
+            text, columns = self.queries.write(inner, self.scope)
+        except Unjoined:
+            if kind not in ("EXISTS", "NOT_EXISTS") or not is_countable(self.scope, inner):
+                raise
+            text, _ = self.queries.write(counted(inner), self.scope)
+            return E(f"(({text}) {'=' if kind == 'NOT_EXISTS' else '>'} 0)", BOOLEAN)
         if kind in ("EXISTS", "NOT_EXISTS"):
             return E(f"({'NOT ' if kind == 'NOT_EXISTS' else ''}EXISTS ({text}))", BOOLEAN)
+        if len(columns) != 1 and kind == "ANY" and node["comparison_type"] == "COMPARE_EQUAL":
+            return self.among(node, text, columns)
         if len(columns) != 1:
             raise Refused("a subquery of several columns as a value", where(node))
         if kind == "SCALAR":
@@ -316,6 +332,8 @@ class Expressions:
     def any_of(self, node: Node, text: str, kind: Type) -> E:
         """`x IN (SELECT …)` and `x > ANY (SELECT …)`: Spark's own where NULL and false come to the same, else written
         out, since Spark makes false of NULL."""
+        if collations.holds(node["child"]):
+            raise Refused("COLLATE with IN (SELECT …)", where(node), hint=False)
         with self.at(grouped=self.grouped):
             left = self.write(node["child"])
         if left.type != kind and (left.type.letter, kind.letter) != ("i", "i") or not plain.comparable(kind, kind):
@@ -326,6 +344,24 @@ class Expressions:
         rows, one = f"SELECT 1 FROM ({text}) AS {name}(v)", E(f"{name}.v", kind)
         found = f"EXISTS ({rows} WHERE {compared(node['comparison_type'], left, one)})"
         unknown = f"({left.text} IS NULL AND EXISTS ({rows})) OR EXISTS ({rows} WHERE {one.text} IS NULL)"
+        return E(f"CASE WHEN {found} THEN true WHEN {unknown} THEN CAST(NULL AS BOOLEAN) ELSE false END", BOOLEAN)
+
+    def among(self, node: Node, text: str, columns: Columns) -> E:
+        """`(a, b) IN (SELECT …)`, column by column."""
+        child = node["child"]
+        items = [a["expression"] for a in child["arguments"]] if child.get("function_name") == "row" else []
+        kinds = [(self.type(item), kind) for item, (_, kind) in zip(items, columns, strict=False)]
+        if len(items) != len(columns) or any(a != b or not plain.comparable(a, b) for a, b in kinds):
+            raise Refused("IN (SELECT …) over several columns of other types", where(node), hint=False)
+        with self.at(grouped=self.grouped):
+            left = [self.write(item) for item in items]
+        if id(node) in self.plain_in:
+            return E(f"(({', '.join(e.text for e in left)}) IN ({text}))", BOOLEAN)
+        name = f"__in{self.queries.number()}"
+        rows = f"SELECT 1 FROM ({text}) AS {name}({', '.join(f'v{i}' for i in range(len(left)))}) WHERE "
+        equal = [f"({e.text} = {name}.v{i})" for i, e in enumerate(left)]
+        unlike = [f"coalesce({same}, true)" for same in equal]
+        found, unknown = (f"EXISTS ({rows}{' AND '.join(parts)})" for parts in (equal, unlike))
         return E(f"CASE WHEN {found} THEN true WHEN {unknown} THEN CAST(NULL AS BOOLEAN) ELSE false END", BOOLEAN)
 
     def function(self, node: Node) -> E:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from .gate import gate
 from .model import Refused
-from .scope import Scope, Source, column, parts, where
+from .scope import Columns, Scope, Source, column, parts, where
 from .stars import expand
 from .texts import string
 from .tree import Node, walk
@@ -23,36 +24,41 @@ def pivot(sources: Sources, node: Node, scope: Scope) -> Item:
     text = sources.read(node["source"], inner)
     if node.get("unpivot_names"):
         return unpivot(sources, node, inner, text)
-    if len(node["pivots"]) != 1 or len(node["pivots"][0]["pivot_expressions"]) != 1:
-        raise Refused("PIVOT over several columns", where(node))
-    key = node["pivots"][0]["pivot_expressions"][0]
-    entries = node["pivots"][0]["entries"]
-    if not entries or any(e["star_expr"]["class"] != "CONSTANT" for e in entries):
+    if any(len(p["pivot_expressions"]) != 1 for p in node["pivots"]):
+        raise Refused("PIVOT over several columns at once", where(node))
+    entries = [p["entries"] for p in node["pivots"]]
+    if not all(entries) or any(e["star_expr"]["class"] != "CONSTANT" for some in entries for e in some):
         raise Refused("PIVOT without constant values: write ON column IN ('a', 'b')", where(node), hint=False)
-    return pivoted(sources, node, inner, text, key, entries)
+    return pivoted(sources, node, inner, text)
 
 
-def pivoted(sources: Sources, node: Node, inner: Scope, text: str, key: Node, entries: list[Node]) -> Item:
+def pivoted(sources: Sources, node: Node, inner: Scope, text: str) -> Item:
+    keys = [p["pivot_expressions"][0] for p in node["pivots"]]
+    choices = list(itertools.product(*(p["entries"] for p in node["pivots"])))
     described = inner.gate.describe(inner.gate.text({**inner.select([_star()]), "from_table": node}))
     groups = list(node.get("groups") or [])
     if not groups:
         used = {
-            n["column_names"][-1].lower() for n in walk([key, node["aggregates"]]) if n.get("class") == "COLUMN_REF"
+            n["column_names"][-1].lower() for n in walk([keys, node["aggregates"]]) if n.get("class") == "COLUMN_REF"
         }
         groups = [n for s in inner.sources for n, _ in s.columns if n.lower() not in used]
     inner.grouped = True
     inner.groups, inner.group_sets = [column(g) for g in groups], [list(range(len(groups)))]
     writer = sources.queries.expressions(inner)
     items = [writer.write(column(g)).text for g in groups]
-    for entry in entries:
-        test = {**_equal(), "left": key, "right": {**entry["star_expr"], "alias": ""}}
+    for entries in choices:
+        tests = [
+            {**_equal(), "left": key, "right": {**entry["star_expr"], "alias": ""}}
+            for key, entry in zip(keys, entries, strict=True)
+        ]
+        test = tests[0] if len(tests) == 1 else {**_both(), "children": tests}
         for one in node["aggregates"]:
             if one["class"] != "FUNCTION" or one.get("filter"):
                 raise Refused("PIVOT with this aggregate", where(one))
             call = {**one, "alias": "", "filter": test}
             inner.prime(parts(call), True)
             items.append(writer.write(call).text)
-    if len(items) != len(described):
+    if len(items) != len(described) or len(keys) > 1 and not is_in_order(node, choices, described[len(groups) :]):
         raise Refused("this PIVOT", where(node))
     casts = [f"{t} AS {name_quoted(n)}" for t, (n, _) in zip(items, described, strict=True)]
     by = " GROUP BY " + ", ".join(items[: len(groups)]) if groups else ""
@@ -61,14 +67,26 @@ def pivoted(sources: Sources, node: Node, inner: Scope, text: str, key: Node, en
     )
 
 
+def is_in_order(node: Node, choices: list[tuple[Node, ...]], described: Columns) -> bool:
+    """Whether DuckDB's columns over several keys are those of the choices, one by one."""
+    if any(entry.get("alias") for entries in choices for entry in entries):
+        return False
+    names = ["_".join(str(e["star_expr"]["literal"].get("text")) for e in entries) for entries in choices]
+    each = len(node["aggregates"])
+    return all(name.startswith(names[at // each]) for at, (name, _) in enumerate(described))
+
+
 def unpivot(sources: Sources, node: Node, inner: Scope, text: str) -> Item:
     if len(node["unpivot_names"]) != 1 or len(node["pivots"]) != 1:
         raise Refused("UNPIVOT of several columns at once", where(node))
     turned: list[Node] = []
+    labels: list[str | None] = []
     for entry in node["pivots"][0]["entries"]:
-        if entry.get("alias"):
+        found = expand([{**entry["star_expr"], "alias": ""} if entry.get("alias") else entry["star_expr"]], inner)
+        if entry.get("alias") and len(found) != 1:
             raise Refused("UNPIVOT with renamed columns", where(node))
-        turned += expand([entry["star_expr"]], inner)
+        turned += found
+        labels += [entry["alias"]] if entry.get("alias") else [None] * len(found)
     names = [t.get("alias") or t["column_names"][-1] for t in turned]
     low = {n.lower() for n in names}
     described = inner.gate.describe(inner.gate.text({**inner.select([_star()]), "from_table": node}))
@@ -79,10 +97,10 @@ def unpivot(sources: Sources, node: Node, inner: Scope, text: str) -> Item:
         raise Refused("this UNPIVOT", where(node))
     declared = {n.lower(): n for s in inner.sources for n, _ in s.columns}
     rows = ", ".join(
-        f"named_struct('n', {string(declared[n.lower()])}, 'v', {writer.cast(writer.write(t), kind, t).text})"
-        for n, t in zip(names, turned, strict=True)
+        f"named_struct('n', {string(label or declared[n.lower()])}, 'v', {writer.cast(writer.write(t), kind, t).text})"
+        for n, t, label in zip(names, turned, labels, strict=True)
     )
-    base = ", ".join(f"{name_quoted(s.alias)}.{name_quoted(n)} AS {name_quoted(n)}" for n, s in keep)
+    base = ", ".join(f"{s.text(n)} AS {name_quoted(n)}" for n, s in keep)
     wanted = ", ".join(
         [
             *(name_quoted(n) for n, _ in keep),
@@ -106,6 +124,11 @@ def _star() -> Node:
 def _equal() -> Node:
     equal: Node = gate().parse("SELECT 1 = 1")["node"]["select_list"][0]
     return equal
+
+
+def _both() -> Node:
+    both: Node = gate().parse("SELECT true AND true")["node"]["select_list"][0]
+    return both
 
 
 __all__ = ["Source"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from . import collations
 from .casts import common, is_widening
 from .tree import Node
 from .types import BOOLEAN, Type
@@ -84,7 +85,7 @@ def is_operator(w: Expressions, node: Node) -> bool:
 
 def compared(w: Expressions, left: Node, right: Node) -> bool:
     """Whether both compare the two alike, in the one type that DuckDB compares them in."""
-    if not (is_plain(w, left) and is_plain(w, right)):
+    if not (is_plain(w, left) and is_plain(w, right)) or collations.holds(left) or collations.holds(right):
         return False
     a, b = w.type(left), w.type(right)
     return comparable(a, b) or any(

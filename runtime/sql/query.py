@@ -7,16 +7,16 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import conditions
+from . import collations, conditions, rows
 from .calls import Calls
-from .clauses import Select, assembled, direction, ordering, sortable
+from .clauses import Select, assembled, direction, groupable, is_ordered, ordered, ordering
 from .expr import E, Expressions
 from .gate import Gate
 from .model import Refused
 from .said import GateError
 from .scope import Columns, Scope, parts, same, where
 from .source import Sources, deduplicated
-from .stars import expand
+from .stars import every, expand
 from .tree import Node, walk
 from .types import Type, name_quoted
 from .unnest import unnested
@@ -33,6 +33,7 @@ class Queries:
         self.sources = Sources(self)
         self.known: dict[int, Columns] = {}  # nodes that DuckDB has described already
         self.semi: set[int] = set()  # those of EXISTS and IN (SELECT …), by id()
+        self.top: int | None = None  # the whole statement, by id()
         self.lateral: set[int] = set()  # the queries of LATERAL subqueries, by id()
         self._count = 0
 
@@ -99,6 +100,7 @@ class Queries:
             raise Refused(
                 f"this SELECT, which DuckDB does not describe alone ({error.message.splitlines()[0]})", _first(node)
             ) from None
+        whole, node = node, {**node, **self.rows(node, scope)}
         projections = expand(node["select_list"], scope)
         if len(projections) != len(described):
             raise Refused("this form of * or COLUMNS()", _first(node))
@@ -110,46 +112,71 @@ class Queries:
             if item.get("alias"):
                 aliases.setdefault(item["alias"].lower(), {**item, "alias": ""})
         clauses = {
-            k: substitute(node[k], aliases, scope) if node.get(k) else None
+            k: substitute(every(node[k], scope), aliases, scope) if node.get(k) else None
             for k in ("where_clause", "having", "qualify")
         }
         groups = self.groups(node, projections, aliases, scope)
-        scope.grouped = (
-            bool(groups) or any(scope.has_aggregate(p) for p in projections) or clauses["having"] is not None
-        )
+        self.check_collations(whole, projections, described, groups)
+        by = bool(groups) or scope.constant_groups or clauses["having"] is not None
+        scope.grouped = by or any(scope.has_aggregate(p) for p in projections)
         scope.groups, scope.group_sets = (
             groups,
-            node["group_sets"] if node["group_expressions"] else [list(range(len(groups)))] if groups else [],
+            node["group_sets"]
+            if len(groups) == len(node["group_expressions"]) > 0
+            else [list(range(len(groups)))]
+            if groups
+            else [],
         )
         nodes = [p for root in [*projections, *groups, *filter(None, clauses.values())] for p in parts(root)]
         scope.prime(nodes, scope.grouped)
         writer = self.expressions(scope)
         out = Select([n for n, _ in described], [], [t for _, t in described], source)
-        out.source = unnested(writer, projections, out.source, lateral=id(node) in self.lateral)
+        out.source = unnested(writer, projections, out.source, lateral=id(whole) in self.lateral)
         for item, (_, kind) in zip(projections, described, strict=True):
             out.texts.append(writer.as_type(item, kind).text)
         if clauses["where_clause"]:
             writer.allow_in(clauses["where_clause"])
-            out.where = conditions.written(writer, clauses["where_clause"], semi=id(node) in self.semi)
+            out.where = conditions.written(writer, clauses["where_clause"], semi=id(whole) in self.semi)
         if scope.grouped and groups:
             out.group = self.grouping(groups, node, writer)
         if clauses["having"]:
             with writer.at():
                 out.having = writer.condition(clauses["having"])
+        if scope.constant_groups:  # a group for some rows, none for none
+            out.having = f"(count(1) > 0) AND {out.having}" if out.having else "count(1) > 0"
         if clauses["qualify"]:
             with writer.at():
                 out.qualify = writer.condition(clauses["qualify"])
         self.modifiers(node, out, projections, aliases, scope, writer)
         return assembled(out), list(zip(out.names, out.types, strict=True))
 
+    def rows(self, node: Node, scope: Scope) -> Node:
+        """The parts of a SELECT, with a STRUCT in the place of each name of a table."""
+        named = frozenset(item["alias"].lower() for item in node["select_list"] if item.get("alias"))
+        first: Node = {"select_list": [rows.written_out(item, scope) for item in node["select_list"]]}
+        return first | {
+            key: rows.written_out({"": node[key]}, scope, named)[""]
+            for key in ("where_clause", "having", "qualify", "group_expressions", "modifiers")
+            if node.get(key)
+        }
+
+    def check_collations(self, node: Node, projections: list[Node], described: Columns, groups: list[Node]) -> None:
+        """A column that has a collation goes nowhere but out."""
+        last = id(node) == self.top and not any(m["type"] == "DISTINCT_MODIFIER" for m in node["modifiers"])
+        columns = [p for p, (_, kind) in zip(projections, described, strict=True) if collations.is_collated(p, kind)]
+        for item in [*groups, *([] if last else columns)]:
+            if collations.holds(item):
+                told = "COLLATE in GROUP BY, DISTINCT or a column of a subquery (write lower(x) or strip_accents(x))"
+                raise Refused(told, where(item), hint=False)
+
     def groups(self, node: Node, projections: list[Node], aliases: Mapping[str, Node], scope: Scope) -> list[Node]:
         if node["aggregate_handling"] == "FORCE_AGGREGATES":
             plain = [{**p, "alias": ""} for p in projections if not scope.has_aggregate(p)]
             varying = [p for p in plain if not self.expressions(scope).is_constant(p)]
-            if plain and not varying:
-                raise Refused("GROUP BY only constants", _first(node), hint=False)
+            scope.constant_groups = bool(plain) and not varying
             return varying
         out: list[Node] = []
+        constants: list[Node] = []
         for group in node["group_expressions"]:
             at = position(group)
             if at is not None:
@@ -157,11 +184,17 @@ class Queries:
             else:
                 group = substitute(group, aliases, scope)
             if self.expressions(scope).is_constant(group):
-                raise Refused("GROUP BY a constant", where(group), hint=False)
-            out.append(group)
+                if len(node["group_sets"]) > 1:
+                    raise Refused("GROUPING SETS with a constant", where(group), hint=False)
+                constants.append(group)
+            else:
+                out.append(group)
+        scope.constant_groups = bool(constants) and not out
         return out
 
     def grouping(self, groups: list[Node], node: Node, writer: Expressions) -> str:
+        for group in groups:
+            groupable(writer.type(group), group, "GROUP BY")
         with writer.below():
             texts = [writer.write(g).text for g in groups]
         sets = node["group_sets"] if node["group_expressions"] else []
@@ -182,6 +215,8 @@ class Queries:
             if modifier["type"] == "DISTINCT_MODIFIER":
                 targets = modifier.get("distinct_on_targets") or []
                 out.distinct = not targets
+                for kind, item in zip(out.types, projections, strict=True) if out.distinct else ():
+                    groupable(kind, item, "DISTINCT over")
                 for target in targets:
                     at = position(target)
                     out.distinct_on.append(
@@ -210,7 +245,7 @@ class Queries:
         way, item = direction(order), order["expression"]
         if item["class"] == "STAR":
             return [(i, way) for i in range(1, len(out.names) + 1)]
-        at = position(item)
+        at: int | None = position(item)
         if at is None and item["class"] == "COLUMN_REF" and len(item["column_names"]) == 1:
             low = [n.lower() for n in out.names]
             name = item["column_names"][0].lower()
@@ -218,15 +253,17 @@ class Queries:
         if at is None:
             item = substitute(item, aliases, scope, aliases_first=True)
             at = next((i for i, p in enumerate(projections, 1) if same(p, item)), None)
-        if at is not None:
-            sortable(out.types[at - 1], item)
-            return [(at, way)]
+        if at is not None and collations.holds(projections[at - 1]):
+            item = {**projections[at - 1], "alias": ""}
+        elif at is not None:
+            if is_ordered(out.types[at - 1]):
+                return [(at, way)]
+            return [ordered(writer, E(out.texts[at - 1], out.types[at - 1]), order, projections[at - 1])]
+        item = collations.key(item)
         if item["class"] == "CONSTANT":
             return []
         scope.prime(parts(item), scope.grouped)
-        written = writer.write(item)
-        sortable(written.type, item)
-        return [(written.text, way)]
+        return [ordered(writer, writer.write(item), order, item)]
 
     def limit(self, modifier: Node, writer: Expressions) -> str:
         if modifier["limit_type"] != "ROW_COUNT":
@@ -255,6 +292,8 @@ class Queries:
                 text, found = self.by_name(text, found, columns)
             pieces.append(self.shaped(text, found, columns, child))
         word = f" {SETS[kind]}{' ALL' if node.get('setop_all') else ''} "
+        for _, of in columns if word.strip() != "UNION ALL" else ():
+            groupable(of, node, f"{word.strip()} over")
         text = word.join(pieces)
         out = Select([n for n, _ in columns], [], [t for _, t in columns])
         writer = self.expressions(scope)
@@ -280,7 +319,9 @@ class Queries:
                     at = low.index(item["column_names"][-1].lower()) + 1
                 if at is None:
                     raise Refused("ORDER BY an expression after UNION, EXCEPT or INTERSECT", where(item), hint=False)
-                sortable(out.types[at - 1], item)
+                if not is_ordered(out.types[at - 1]):
+                    told = f"ORDER BY a value of type {out.types[at - 1]} after UNION, EXCEPT or INTERSECT"
+                    raise Refused(told, where(item), hint=False)
                 out.order.append((at, direction(order)))
         else:
             raise Refused(modifier["type"].replace("_", " "), None)

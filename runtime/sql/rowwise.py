@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 EMPTY: Node = {"type": "EMPTY", "alias": "", "sample": None, "query_location": NOWHERE, "query_location_length": 0}
 
 
-#: Functions that name a field after the column that is given.
-NAMING = {"struct_pack", "struct_insert", "struct_update"}
+#: Functions that name a field after the column that is given, and from which argument on.
+NAMING = {"struct_pack": 0, "struct_insert": 1, "struct_update": 1}
 
 
 def last_name(node: Node) -> str:
@@ -107,10 +107,9 @@ def replaced(w: Expressions, node: Node, taken: Callable[[Node], Node], inner: f
         return {**node, "expr": replaced(w, node["expr"], taken, inner | set(lambda_params(node)))}
 
     if node["class"] == "FUNCTION" and node["function_name"] in NAMING:
-        node = {
-            **node,
-            "arguments": [{**a, "name": a["name"] or last_name(a["expression"])} for a in node["arguments"]],
-        }
+        first = NAMING[node["function_name"]]
+        named = [{**a, "name": a["name"] or last_name(a["expression"])} for a in node["arguments"][first:]]
+        node = {**node, "arguments": [*node["arguments"][:first], *named]}
 
     def one(value: Any) -> Any:
         if type(value) is dict and "class" in value:

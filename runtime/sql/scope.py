@@ -39,6 +39,17 @@ class Source:
     columns: Columns
     schema: str = ""
     hidden: frozenset[str] = frozenset()
+    within: str = ""  # Spark's name of the query that holds it, where it is not alone
+    spark: dict[str, str] = field(default_factory=dict)  # and those of its columns there
+
+    @property
+    def relation(self) -> str:
+        """Spark's name of what holds the columns."""
+        return self.within or self.alias
+
+    def text(self, name: str) -> str:
+        """A column as Spark's text names it."""
+        return f"{name_quoted(self.relation)}.{name_quoted(self.spark.get(name, name))}"
 
 
 @dataclass
@@ -63,6 +74,7 @@ class Scope:
     merged: dict[str, Type] = field(default_factory=dict)  # USING columns
     from_ast: Node | None = None
     grouped: bool = False
+    constant_groups: bool = False
     groups: list[Node] = field(default_factory=list)
     group_sets: list[list[int]] = field(default_factory=list)
     lambdas: list[Lambda] = field(default_factory=list)
@@ -88,7 +100,7 @@ class Scope:
                     continue
                 for name, kind in source.columns:
                     if name.lower() == low[skip] and not (skip == 0 and name.lower() in source.hidden):
-                        return f"{name_quoted(source.alias)}.{name_quoted(name)}", kind, list(names[skip + 1 :]), self
+                        return source.text(name), kind, list(names[skip + 1 :]), self
         return self.parent.resolve(names) if self.parent else None
 
     def owns(self, name: str) -> bool:

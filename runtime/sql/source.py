@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from . import conditions
+from . import conditions, matching
 from .expr import Expressions
-from .gate import template
+from .gate import gate, template
 from .model import Refused
 from .pivot import pivot
 from .said import GateError
-from .scope import Columns, Scope, Source, call, where
+from .scope import Columns, Scope, Source, call, column, where
 from .tree import Node, walk
 from .types import Type, name_quoted
 
@@ -70,6 +70,9 @@ class Sources:
         item = writers[node["type"]](node, scope)
         scope.sources += [s for s in item.sources if s not in scope.sources]
         return item
+
+    def made(self, text: str, sources: list[Source]) -> Item:
+        return Item(text, sources)
 
     def named(self, text: str, columns: Columns, node: Node, default: str, schema: str = "") -> Item:
         """An item under the alias that the SQL gives it, its columns renamed if the alias says so."""
@@ -148,12 +151,17 @@ class Sources:
             dict(scope.merged),
             _inner(node),
         )
-        condition = conditions.joined(self.queries.expressions(both), node["condition"], left.sources, kind)
+        writer = self.queries.expressions(both)
+        if kind != "INNER" and conditions.apart(writer, node["condition"], left.sources)[1]:
+            return matching.joined(self, node, left, right, scope, _inner(node))
+        condition = conditions.joined(writer, node["condition"])
         return Item(f"{left.text} {JOINS[kind]} {right.text} ON {condition}", sources)
 
     def using(self, using: list[str], node: Node, left: Item, right: Item, scope: Scope) -> Item:
         """USING: the columns become one; both sides must have one type, so that nothing is compared as something
         else."""
+        if any(s.within for s in (*left.sources, *right.sources)):
+            raise Refused("USING after a join whose condition is computed over both sides", where(node), hint=False)
         low = frozenset(n.lower() for n in using)
         for name in low:
             kinds = [t for s in (*left.sources, *right.sources) for n, t in s.columns if n.lower() == name]
@@ -176,11 +184,12 @@ class Sources:
         """ASOF JOIN: for each left row the nearest right row, as a lateral query with LIMIT 1."""
         if (
             node["join_type"] not in ("INNER", "LEFT")
-            or node.get("using_columns")
             or len(right.sources) != 1
             or node["condition"] is None
+            and not node.get("using_columns")
         ):
             raise Refused("this form of ASOF JOIN", where(node))
+        compared = self.nearest_of_using(node, left, right) if node.get("using_columns") else node["condition"]
         both = Scope(
             scope.gate,
             scope.parent,
@@ -190,11 +199,9 @@ class Sources:
             dict(scope.merged),
             _inner(node),
         )
-        conditions = (
-            node["condition"]["children"] if node["condition"]["type"] == "CONJUNCTION_AND" else [node["condition"]]
-        )
-        unequal = [c for c in conditions if c["type"] in _NEAREST]
-        if len(unequal) != 1 or any(c["class"] != "COMPARISON" for c in conditions):
+        parts = conditions.conjuncts(compared)
+        unequal = [c for c in parts if c["type"] in _NEAREST]
+        if len(unequal) != 1 or any(c["class"] != "COMPARISON" for c in parts):
             raise Refused("an ASOF JOIN without exactly one inequality", where(node))
         mine = right.sources[0]
         below = unequal[0]["type"] in ("COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO")
@@ -204,15 +211,31 @@ class Sources:
         if not _only_of(key, mine, both):
             raise Refused("an ASOF JOIN whose inequality does not compare a column of the right table", where(node))
         writer = self.queries.expressions(both)
-        on = " AND ".join(writer.condition(c) for c in conditions)
-        columns = ", ".join(f"{name_quoted(mine.alias)}.{name_quoted(n)}" for n, _ in mine.columns)
-        order = f"{writer.write(key).text} {'DESC' if below else 'ASC'}"
+        on = " AND ".join(conditions.parted(writer, compared))
+        columns = ", ".join(f"{mine.text(n)} AS {name_quoted(n)}" for n, _ in mine.columns)
+        with writer.at():
+            order = f"{writer.write(key).text} {'DESC' if below else 'ASC'}"
         join = "LEFT JOIN" if node["join_type"] == "LEFT" else "JOIN"
         text = (
             f"{left.text} {join} LATERAL (SELECT {columns} FROM {right.text} WHERE {on} ORDER BY {order} LIMIT 1) "
             f"AS {name_quoted(mine.alias)} ON true"
         )
         return Item(text, left.sources + right.sources)
+
+    def nearest_of_using(self, node: Node, left: Item, right: Item) -> Node:
+        """ASOF … USING (a, b): a is equal, b the nearest. * shows them once."""
+        names, mine = node["using_columns"], right.sources[0]
+        owners = [s for name in names for s in left.sources if name.lower() in {n.lower() for n, _ in s.columns}]
+        if len(owners) != len(names):
+            raise Refused("ASOF JOIN USING a column of several tables", where(node), hint=False)
+        equal = template_of("SELECT a.b = a.b")
+        parts = [
+            {**equal, "left": column(s.alias, name), "right": column(mine.alias, name)}
+            for s, name in zip(owners, names, strict=True)
+        ]
+        parts[-1]["type"] = "COMPARE_GREATERTHANOREQUALTO"
+        mine.hidden = mine.hidden | {name.lower() for name in names}
+        return parts[0] if len(parts) == 1 else {**template_of("SELECT true AND true"), "children": parts}
 
     def values(self, node: Node, scope: Scope) -> Item:
         """VALUES: every column gets the type DuckDB finds for it."""
@@ -243,7 +266,8 @@ class Sources:
         """range(), generate_series() and unnest() in FROM; file functions are tables by now."""
         function = node["function"]
         name, arguments = function["function_name"], [a["expression"] for a in function["arguments"]]
-        if node.get("with_ordinality") not in (None, "WITHOUT_ORDINALITY"):
+        numbered = node.get("with_ordinality") not in (None, "WITHOUT_ORDINALITY")
+        if numbered and name in OF_JSON:
             raise Refused("WITH ORDINALITY", where(node))
         if name not in ("range", "generate_series", "unnest", *OF_JSON):
             raise Refused(f"the table function {name}()", where(node))
@@ -267,7 +291,13 @@ class Sources:
             else ""
         )
         alias = node.get("alias") or name
-        label = (node.get("column_name_alias") or [name])[0]
+        labels = [*(node.get("column_name_alias") or []), name, "ordinality"]
+        label, number = labels[0], labels[1] if len(labels) > 3 else "ordinality"
+        if numbered:
+            rows = f"SELECT posexplode({series}) AS (__at, {name_quoted(label)})"
+            picked = f"{name_quoted(label)}, CAST(__at + 1 AS BIGINT) AS {name_quoted(number)}"
+            text = f"{correlated}(SELECT {picked} FROM ({rows}) AS __n) AS {name_quoted(alias)}"
+            return Item(text, [Source(alias, [(label, kind), (number, Type("BIGINT"))])])
         text = f"{correlated}(SELECT explode({series}) AS {name_quoted(label)}) AS {name_quoted(alias)}"
         return Item(text, [Source(alias, [(label, kind)])])
 
@@ -291,6 +321,11 @@ class Sources:
 
     def expressions(self, scope: Scope) -> Expressions:
         return self.queries.expressions(scope)
+
+
+def template_of(sql: str) -> Node:
+    found: Node = gate().parse(sql)["node"]["select_list"][0]
+    return found
 
 
 OF_JSON = ("json_each", "json_tree")

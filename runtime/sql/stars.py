@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 from .gate import gate
 from .model import Refused
 from .said import GateError
-from .scope import Scope, call, column, where
+from .scope import Scope, call, column, same_form, where
 from .tree import Node, walk
 from .types import Type
 
@@ -27,6 +28,8 @@ def expand(items: list[Node], scope: Scope) -> list[Node]:
             and item["arguments"][0]["expression"]["class"] == "STAR"
         ):
             out += by_names(item, scope)
+        elif any(n.get("type") == "OPERATOR_UNPACK" for n in walk(item)):
+            out.append(unpacked(item, scope))
         elif item["class"] == "FUNCTION" and item["function_name"] == "unnest" or not stars[0].get("columns"):
             raise Refused("* inside an expression", where(item), hint=False)
         else:
@@ -36,13 +39,40 @@ def expand(items: list[Node], scope: Scope) -> list[Node]:
 
 def fields(item: Node, scope: Scope) -> list[Node]:
     """The columns that unnest() makes of a STRUCT; else the item itself."""
-    if item["class"] != "FUNCTION" or item["function_name"] not in ("unnest", "unlist") or len(item["arguments"]) != 1:
+    if item["class"] != "FUNCTION" or item["function_name"] not in ("unnest", "unlist"):
         return [item]
     inner = item["arguments"][0]["expression"]
+    if len(item["arguments"]) == 2 and is_recursive(item["arguments"][1]["expression"]):
+        return flattened({**item, "arguments": item["arguments"][:1]}, scope.type(inner), item)
+    if len(item["arguments"]) != 1:
+        return [item]
     kind = scope.type(inner)
     if kind.name != "STRUCT" or not all(kind.fields):
         return [item]
     return [{**call("struct_extract", inner, text_node(name)), "alias": name} for name in kind.fields]
+
+
+def is_recursive(option: Node) -> bool:
+    return option.get("alias") == "recursive" and (option.get("literal") or {}).get("text") == "true"
+
+
+def flattened(unnest: Node, kind: Type, item: Node) -> list[Node]:
+    """unnest(list of structs, recursive := true): the fields of the structs, and of those within."""
+    whole = kind.element if kind.name == "LIST" else kind
+    if whole.name == "LIST" or kind.name not in ("LIST", "STRUCT"):
+        raise Refused(f"unnest({kind}, recursive := true)", where(item), hint=False)
+    base = unnest if kind.name == "LIST" else unnest["arguments"][0]["expression"]
+    return leaves(base, whole, item) if whole.name == "STRUCT" else [{**unnest, "alias": item.get("alias", "")}]
+
+
+def leaves(base: Node, kind: Type, item: Node) -> list[Node]:
+    out = []
+    for name, of in zip(kind.fields, kind.args, strict=True):
+        field = {**call("struct_extract", {**base, "alias": ""}, text_node(name)), "alias": name}
+        if of.name == "LIST":
+            raise Refused("unnest(…, recursive := true) of lists within structs", where(item), hint=False)
+        out += leaves(field, of, item) if of.name == "STRUCT" else [field]
+    return out
 
 
 def text_node(text: str) -> Node:
@@ -123,8 +153,8 @@ def by_names(item: Node, scope: Scope) -> list[Node]:
 
 def applied(item: Node, stars: list[Node], scope: Scope) -> list[Node]:
     """min(COLUMNS(*)): the expression once for each column."""
-    if len({id(s) for s in stars}) != 1:
-        raise Refused("several COLUMNS() in one expression", where(item), hint=False)
+    if len({same_form(s) for s in stars}) != 1:
+        raise Refused("several COLUMNS() of other columns in one expression", where(item), hint=False)
     out = []
     star = {**stars[0], "alias": ""}
     for pick in plain(star, scope):
@@ -143,3 +173,36 @@ def applied(item: Node, stars: list[Node], scope: Scope) -> list[Node]:
 
         out.append({**put(item), "alias": item.get("alias") or pick["alias"]})
     return out
+
+
+def unpacked(item: Node, scope: Scope) -> Node:
+    """coalesce(*COLUMNS(…)): the columns as arguments."""
+
+    def put(value: Any) -> Any:
+        if type(value) is list:
+            return [made for one in value for made in spread(one)]
+        if type(value) is dict:
+            return {k: v if k == "type_expr" else put(v) for k, v in value.items()}
+        return value
+
+    def spread(one: Any) -> list[Any]:
+        inner = one.get("expression", one) if type(one) is dict else {}
+        if inner.get("type") != "OPERATOR_UNPACK":
+            return [put(one)]
+        picks = [{**pick, "alias": ""} for pick in plain({**inner["children"][0], "alias": ""}, scope)]
+        return [{**one, "expression": pick} if "expression" in one else pick for pick in picks]
+
+    made: Node = put(item)
+    if any(n.get("class") == "STAR" for n in walk(made)):
+        raise Refused("this form of *COLUMNS()", where(item), hint=False)
+    return made
+
+
+def every(node: Node, scope: Scope) -> Node:
+    """A condition with COLUMNS(): that it holds for each of them."""
+    stars = [n for n in walk(node) if n.get("class") == "STAR"]
+    if not stars or any(n.get("class") == "SUBQUERY" for n in walk(node)):
+        return node
+    parts = [{**part, "alias": ""} for part in applied(node, stars, scope)]
+    both: Node = gate().parse("SELECT true AND true")["node"]["select_list"][0]
+    return {**both, "children": parts} if len(parts) > 1 else parts[0]

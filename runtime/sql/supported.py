@@ -1,5 +1,5 @@
-"""The page docs/dialect.md, made from the tables that the translation itself works with: python -m
-runtime.sql.supported."""
+"""The page docs/dialect.md, made from the tables that the translation itself works with: python bench/dialect.py
+--page."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from .gate import gate
 from .spark_text import FORBIDDEN
 from .types import parse, spark_type
 
+#: Where the part of the page begins that a run of the generator writes.
+TRIED = "## Tried\n"
 TYPES = (
     "BOOLEAN",
     "TINYINT",
@@ -40,16 +42,17 @@ CONSTRUCTS = (
     "ORDER BY (positions, aliases, ALL, NULLS FIRST and LAST), LIMIT, OFFSET, DISTINCT, DISTINCT ON",
     "FROM first (`FROM t SELECT …`, `FROM t`), trailing commas, `alias: expression`, names in any case",
     "`*` with EXCLUDE, REPLACE, RENAME, LIKE; `t.*`, `struct.*`; COLUMNS('pattern'), COLUMNS(lambda …), COLUMNS(* "
-    "EXCLUDE …), also inside an expression",
+    "EXCLUDE …), also inside an expression, in WHERE and as `*COLUMNS(…)`; the name of a table as a STRUCT of its row",
     "INNER, LEFT, RIGHT, FULL, CROSS, SEMI, ANTI, NATURAL and ASOF [LEFT] JOIN; ON and USING; LATERAL subqueries",
-    "Subqueries as values, EXISTS, IN, ARRAY(SELECT …), correlated or not; VALUES",
+    "Subqueries as values, EXISTS, IN (also of several columns), ARRAY(SELECT …), correlated or not; VALUES",
     "WITH, WITH RECURSIVE … UNION ALL, MATERIALIZED",
     "UNION, UNION ALL, UNION [ALL] BY NAME, EXCEPT [ALL], INTERSECT [ALL]",
-    "PIVOT … IN (values), UNPIVOT",
+    "PIVOT … IN (values), also over several columns, UNPIVOT",
     "Every expression of a row that DuckDB has: CASE, BETWEEN, IN, tuples, LIKE, ILIKE, GLOB, SIMILAR TO, ~, COLLATE, "
-    "TRY, casts, `x.f()`, comparisons of lists, structs and maps, unsigned and huge numbers, intervals on the way",
-    "unnest() in the select list (several go in step) and in FROM; range(), generate_series(), json_each(), "
-    "json_tree()",
+    "TRY, casts, `x.f()`, comparisons of lists, structs and maps, unsigned and huge numbers, intervals on the "
+    "way",
+    "unnest() in the select list (several go in step) and in FROM, also WITH ORDINALITY; range(), generate_series(), "
+    "json_each(), json_tree()",
     "List comprehensions, lambdas, `list[1]`, `list[1:2]`, `struct.field`, `map['key']`, `json->'key'`, "
     "`json->>'$.path'`",
     "Any expression of constants only: DuckDB computes it at check time",
@@ -65,16 +68,24 @@ SPARKS = (
 REFUSED = (
     "POSITIONAL JOIN, USING SAMPLE and TABLESAMPLE, LIMIT n% without ORDER BY: they have no stable answer",
     "`infinity` as a constant date or timestamp: write a day that is far enough",
-    "PIVOT without named values, PIVOT over several columns: the columns would depend on the rows",
-    "INTERVAL, BIT, UNION, VARIANT, GEOMETRY, UHUGEINT, TIMESTAMP_NS, TIME WITH TIME ZONE as a column, also of a "
-    "subquery: no type of Spark's holds them (cast them, or use them within one expression)",
-    "unnamed structs as a column of a model or a subquery, ENUM as one of a subquery: Spark's type does not tell what "
-    "they were",
+    "PIVOT without named values: the columns would depend on the rows; UNPIVOT of several columns at once",
+    "INTERVAL as a column of a model: no destination has a form for it (cast it)",
+    "BIT, UNION, VARIANT, GEOMETRY, UHUGEINT, TIMESTAMP_NS, TIME WITH TIME ZONE as a column, also of a subquery: no "
+    "type of Spark's holds them (cast them, or use them within one expression); a HUGEINT or a sum of more than 38 "
+    "digits ends the run",
+    "unnamed structs as a column of a model or a subquery: Spark's type does not tell what they were",
+    "GROUP BY, DISTINCT, PARTITION BY, UNION, EXCEPT and INTERSECT over maps and intervals: Spark finds others equal "
+    "than DuckDB does",
+    "COLLATE in GROUP BY, DISTINCT or a column of a subquery, within a key of ORDER BY or PARTITION BY other than as "
+    "its last word, and collations of languages: Spark's text does not keep them",
+    "WITH RECURSIVE … UNION without ALL, USING KEY: Spark has none",
+    "a column of a query that is two queries around: Spark does not find it",
     "row_number(), rank(), lag() and lead() without ORDER BY; first() and last() without ORDER BY: they have no stable "
     "answer",
-    "EXCLUDE and GROUPS in window frames, frames of intervals that are not constant: Spark has none",
-    "a condition of an outer, semi or anti join over columns of both sides, unless it compares a value of one side "
-    "with one of the other: Spark computes such a condition itself",
+    "EXCLUDE and GROUPS in window frames, frames of intervals that are not constant, or of months on one side and days "
+    "on the other: Spark has none",
+    "a condition of a FULL JOIN over columns of both sides, unless it compares a value of one side with one of the "
+    "other; the same of any outer, semi or anti join after USING, or before it",
     "IN (SELECT …) over lists, structs and maps",
     "functions that tell of the session, the machine or DuckDB itself, and approximations, which may change with "
     f"DuckDB's version: {', '.join(f'`{n}`' for n in sorted(functions.REFUSED | aggregates.REFUSED))}",
@@ -89,8 +100,8 @@ def _head() -> list[str]:
     return [
         "# DuckDB's SQL on Spark",
         "",
-        "This page is generated from the tables of `runtime/sql` by `python -m runtime.sql.supported > "
-        "docs/dialect.md`; a test holds the two equal.",
+        "This page is generated from the tables of `runtime/sql` by `python bench/dialect.py --page`, its last part by "
+        "`--all`; a test holds the others to the tables.",
         "",
         "A model is DuckDB SQL unless it says `-- @dialect: spark`. DuckDB parses it, finds its columns and their "
         "types over empty tables, and computes "
@@ -183,7 +194,3 @@ def _spark() -> list[str]:
         "USING, IDENTIFIER(…), files by path, and what is no built-in function of Spark.",
         "",
     ]
-
-
-if __name__ == "__main__":
-    print(page(), end="")

@@ -18,7 +18,8 @@ from .model import FileRead, Refused, SqlProblems, TableRef, Translated
 from .places import Place
 from .query import Queries
 from .said import GateError
-from .scope import LEAVES, Columns
+from .scope import LEAVES, Columns, where
+from .texts import string
 from .tree import Node, first_offset, line_of, methods_called
 from .types import Type, UnknownType, name_quoted, parse, spark_type
 
@@ -95,13 +96,18 @@ def _translate(sql: str, mine: Mapping[str, tuple[Column, ...]], reads: Mapping[
     if any(n.get("class") == "FUNCTION" and n.get("schema") for n in g.nodes(sql)):
         node, ctes = methods_called(node), {}
     queries.known |= {**ctes, id(node): described}
+    queries.top = id(node)
     try:
         text, columns = queries.write(node, None)
         if columns != described:
             raise Refused("this statement, whose columns come out differently")
         text = calls.written(text)
         tried(g, calls)
-        outer = ", ".join(f"CAST({name_quoted(n)} AS {spark_type(t)}) AS {name_quoted(n)}" for n, t in described)
+        check_intervals(node, described)
+        computed = bool(calls.made or reads)
+        outer = ", ".join(
+            f"CAST({finite(n, t, computed)} AS {spark_type(t)}) AS {name_quoted(n)}" for n, t in described
+        )
     except Refused as refusal:
         line = line_of(sql, refusal.where if refusal.where is not None else first_offset(node))
         raise SqlProblems([(line, f"{refusal.construct} is not supported{_HINT if refusal.hint else ''}")]) from None
@@ -128,6 +134,27 @@ def _translate(sql: str, mine: Mapping[str, tuple[Column, ...]], reads: Mapping[
         ordered,
         tuple(calls.made.values()),
     )
+
+
+def check_intervals(node: Node, columns: Columns) -> None:
+    """Refused: no destination has a form for them. Within a model they are DuckDB's text of them."""
+    items = node.get("select_list") or []
+    for at, (_, kind) in enumerate(columns):
+        if "INTERVAL" in str(kind):
+            item = items[at] if len(items) == len(columns) else node
+            raise Refused(f"a value of type {kind} (cast it, or use it within one expression)", where(item))
+
+
+def finite(name: str, kind: Type, computed: bool) -> str:
+    """A column; one of dates ends the run where DuckDB, or its file, gave an infinity, which Spark takes for a day."""
+    ends = {"D": "unix_date({0}) IN (2147483647, -2147483647)"} | dict.fromkeys(
+        "TZ", "unix_micros(CAST({0} AS TIMESTAMP_LTZ)) IN (9223372036854775807, -9223372036854775807)"
+    )
+    text = name_quoted(name)
+    if not computed or kind.letter not in ends:
+        return text
+    told = string(f"the column {name} has an infinite date, which no table holds: write a day that is far enough")
+    return f"CASE WHEN {ends[kind.letter].format(text)} THEN raise_error({told}) ELSE {text} END"
 
 
 def _variable(names: list[str]) -> str:

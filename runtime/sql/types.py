@@ -42,6 +42,7 @@ _SPARK = {
     "TIMESTAMP_MS": "TIMESTAMP_NTZ",
     "TIMESTAMPTZ": "TIMESTAMP_LTZ",
     "NULL": "STRING",
+    "INTERVAL": "STRING",
 }
 # one letter for a family of types, used by the signatures of functions
 _LETTER = {
@@ -80,7 +81,8 @@ class UnknownType(ValueError):
 
 @dataclass(frozen=True)
 class Type:
-    """`args` are the types inside a LIST, MAP or STRUCT; `fields` the names of a STRUCT ("" when unnamed)."""
+    """`args` are the types inside a LIST, MAP or STRUCT; `fields` the names of a STRUCT ("" when unnamed), or the
+    values of an ENUM as one text; `precision` is also the size of an ARRAY."""
 
     name: str
     args: tuple[Type, ...] = ()
@@ -110,6 +112,10 @@ class Type:
             return f"DECIMAL({self.precision},{self.scale})"
         if self.name == "LIST":
             return f"{self.element}[]"
+        if self.name == "ENUM" and self.fields:
+            return f"ENUM({self.fields[0]})"
+        if self.name == "ARRAY":
+            return f"{self.element}[{self.precision}]"
         if self.name == "MAP":
             return f"MAP({self.args[0]}, {self.args[1]})"
         if self.name == "STRUCT":
@@ -159,7 +165,8 @@ def parse(text: str) -> Type:
     if text.endswith("[]"):
         return Type("LIST", (parse(text[:-2]),))
     if text.endswith("]"):
-        return Type("ARRAY", (parse(text[: text.rindex("[")]),))
+        at = text.rindex("[")
+        return Type("ARRAY", (parse(text[:at]),), precision=int(text[at + 1 : -1]))
     head, _, rest = text.partition("(")
     head = head.strip().upper()
     if rest and head == "DECIMAL":
@@ -173,7 +180,9 @@ def parse(text: str) -> Type:
     if rest and head == "STRUCT":
         pairs = [_field(p) for p in split(rest[:-1])]
         return Type("STRUCT", tuple(t for _, t in pairs), tuple(n for n, _ in pairs))
-    if rest and head in ("ENUM", "UNION"):
+    if rest and head == "ENUM":
+        return Type(head, fields=(rest[:-1],))
+    if rest and head == "UNION":
         return Type(head)
     return Type(_ALIASES.get(text.upper(), text.upper()))
 
@@ -187,63 +196,21 @@ def _name(name: str) -> str:
 
 
 _RESERVED = {
-    "all",
-    "and",
-    "any",
-    "array",
-    "as",
-    "asc",
-    "case",
-    "cast",
-    "check",
-    "column",
-    "create",
-    "default",
-    "desc",
-    "distinct",
-    "do",
-    "else",
-    "end",
-    "except",
-    "false",
-    "fetch",
-    "for",
-    "foreign",
-    "from",
-    "group",
-    "having",
-    "in",
-    "into",
-    "lambda",
-    "lateral",
-    "limit",
-    "not",
-    "null",
-    "offset",
-    "on",
-    "only",
-    "or",
-    "order",
-    "primary",
-    "qualify",
-    "references",
-    "select",
-    "show",
-    "some",
-    "summarize",
-    "symmetric",
-    "table",
-    "then",
-    "to",
-    "true",
-    "union",
-    "unique",
-    "using",
-    "when",
-    "where",
-    "window",
-    "with",
-}
+    "all", "analyse", "analyze", "and", "anti", "any", "array", "as", "asc", "asof", "asymmetric", "at",
+    "authorization", "between", "bigint", "binary", "bit", "boolean", "both", "by", "case", "cast", "char",
+    "character", "check", "coalesce", "collate", "collation", "column", "columns", "concurrently", "constraint",
+    "create", "cross", "dec", "decimal", "default", "deferrable", "desc", "describe", "distinct", "do", "else",
+    "end", "except", "exists", "extract", "false", "fetch", "float", "for", "foreign", "freeze", "from", "full",
+    "generated", "glob", "group", "grouping", "grouping_id", "having", "ilike", "in", "initially", "inner", "inout",
+    "int", "integer", "intersect", "interval", "into", "is", "isnull", "join", "lambda", "lateral", "leading",
+    "left", "like", "limit", "map", "national", "natural", "nchar", "none", "not", "notnull", "null", "nullif",
+    "numeric", "offset", "on", "only", "or", "order", "out", "outer", "overlaps", "overlay", "pivot",
+    "pivot_longer", "pivot_wider", "placing", "position", "positional", "precision", "primary", "qualify", "real",
+    "references", "returning", "right", "row", "select", "semi", "setof", "show", "similar", "smallint", "some",
+    "struct", "substring", "summarize", "symmetric", "table", "tablesample", "then", "time", "timestamp", "to",
+    "trailing", "treat", "trim", "true", "try_cast", "tuple", "union", "unique", "unpack", "unpivot", "using",
+    "values", "varchar", "variadic", "verbose", "when", "where", "window", "with", "xmlroot",
+}  # fmt: skip
 
 
 def _field(text: str) -> tuple[str, Type]:
@@ -284,10 +251,10 @@ def name_quoted(name: str) -> str:
 
 
 def spark_type(t: Type) -> str:
-    """Spark's spelling; raises UnknownType for INTERVAL and whatever else would lose something."""
+    """Spark's spelling; raises UnknownType for what would lose something. An INTERVAL is its text."""
     if t.name == "DECIMAL":
         return f"DECIMAL({t.precision},{t.scale})"
-    if t.name == "LIST":
+    if t.name in ("LIST", "ARRAY"):
         return f"ARRAY<{spark_type(t.element)}>"
     if t.name == "MAP":
         return f"MAP<{spark_type(t.args[0])},{spark_type(t.args[1])}>"
@@ -304,7 +271,7 @@ def spark_type(t: Type) -> str:
 
 def declared(t: Type) -> str:
     """The type under which a value of Spark's comes back to DuckDB; raises UnknownType where it cannot."""
-    if t.name == "STRUCT" and not all(t.fields) or t.name == "ENUM":
+    if t.name == "STRUCT" and not all(t.fields):
         raise UnknownType(str(t))
     for inner in t.args:
         declared(inner)
@@ -318,14 +285,14 @@ _CARRIED = {
     "UINTEGER": "BIGINT",
     "UBIGINT": "DECIMAL(20,0)",
     "HUGEINT": "DECIMAL(38,0)",
-    **dict.fromkeys(("UUID", "JSON", "ENUM", "NULL"), "VARCHAR"),
+    **dict.fromkeys(("UUID", "JSON", "ENUM", "NULL", "INTERVAL"), "VARCHAR"),
     **dict.fromkeys(("TIMESTAMP_S", "TIMESTAMP_MS"), "TIMESTAMP"),
 }
 
 
 def carried(t: Type) -> str:
     """The DuckDB type in which a value travels to Spark: the one that Spark's type is, spelt as DuckDB does."""
-    if t.name == "LIST":
+    if t.name in ("LIST", "ARRAY"):
         return f"{carried(t.element)}[]"
     if t.name == "MAP":
         return f"MAP({carried(t.args[0])}, {carried(t.args[1])})"

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from .casts import E
 from .model import Refused
-from .scope import parts, where
+from .scope import parts, same, where
 from .tree import Node
+from .types import spark_type
 
 if TYPE_CHECKING:
     from .expr import Expressions
@@ -24,10 +25,16 @@ def unnested(w: Expressions, projections: list[Node], source: str, *, lateral: b
     ]
     if not found:
         return source
-    if w.scope.grouped or any(len(n["arguments"]) != 1 for n in found):
-        raise Refused("unnest() with options or with GROUP BY", where(found[0]), hint=False)
+    if any(len(n["arguments"]) != 1 for n in found):
+        raise Refused("unnest() with options", where(found[0]), hint=False)
+    if w.scope.grouped:
+        keys = [n for g in w.scope.groups for n in parts(g)]
+        if not all(any(same(n, key) for key in keys) for n in found):
+            return of_group(w, projections, found, source)
+        found = [key for key in keys if any(same(n, key) for n in found)]
 
-    inner = [w.write(n["arguments"][0]["expression"]) for n in found]
+    with w.at(grouped=False):
+        inner = [w.write(n["arguments"][0]["expression"]) for n in found]
     for e in inner:
         if e.type.name != "LIST":
             raise Refused(f"unnest({e.type})", where(found[0]), hint=False)
@@ -50,11 +57,21 @@ def unnested(w: Expressions, projections: list[Node], source: str, *, lateral: b
     return f"{source or '(SELECT 1) AS __one'} LATERAL VIEW explode({arrays}) __x AS __v"
 
 
+def of_group(w: Expressions, projections: list[Node], found: list[Node], source: str) -> str:
+    """unnest() of a list that an aggregate made: alone, Spark has it in its select list."""
+    if len(found) != 1 or not any(p is found[0] for p in projections):
+        told = "unnest() of what was grouped, with others or within an expression (write it in a query around this one)"
+        raise Refused(told, where(found[0]), hint=False)
+    listed = w.write(found[0]["arguments"][0]["expression"])
+    if listed.type.name != "LIST":
+        raise Refused(f"unnest({listed.type})", where(found[0]), hint=False)
+    w.unnested[id(found[0])] = E(f"explode({listed.text})", listed.type.element)
+    return source
+
+
 def zipped(lists: list[E]) -> str:
     """Several lists as one of structs `0`, `1`…, as long as the longest."""
-    size = "greatest(" + ", ".join(f"coalesce(size({e.text}), 0)" for e in lists) + ")"
-    fields = ", ".join(f"'{i}', try_element_at({e.text}, zi)" for i, e in enumerate(lists))
-    return (
-        f"transform(CASE WHEN {size} > 0 THEN sequence(1, {size}) ELSE CAST(array() AS ARRAY<INT>) END, zi -> "
-        f"named_struct({fields}))"
-    )
+    kinds = [spark_type(e.type) for e in lists]
+    texts = ", ".join(f"coalesce({e.text}, CAST(array() AS {kind}))" for e, kind in zip(lists, kinds, strict=True))
+    fields = ",".join(f"`{i}`:{spark_type(e.type.element)}" for i, e in enumerate(lists))
+    return f"CAST(arrays_zip({texts}) AS ARRAY<STRUCT<{fields}>>)"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import aggregates, constants
+from . import aggregates, collations, constants
 from .casts import E
-from .clauses import direction, sortable
+from .clauses import groupable, ordered
 from .model import Refused
 from .scope import where
 from .tree import Node
@@ -64,12 +64,13 @@ def value(w: Expressions, node: Node, name: str, arguments: list[Node], over: st
 def specification(w: Expressions, node: Node, name: str) -> str:
     out = []
     if node["partitions"]:
-        out.append("PARTITION BY " + ", ".join(w.write(p).text for p in node["partitions"]))
+        for part in node["partitions"]:
+            groupable(w.type(part), part, "PARTITION BY")
+        out.append("PARTITION BY " + ", ".join(w.write(collations.key(p)).text for p in node["partitions"]))
     keys = []
     for order in node["orders"]:
-        key = w.write(order["expression"])
-        sortable(key.type, order["expression"])
-        keys.append(f"{key.text} {direction(order)}")
+        item = collations.key(order["expression"])
+        keys.append(" ".join(ordered(w, w.write(item), order, item)))
     if keys:
         out.append("ORDER BY " + ", ".join(keys))
     if name not in RANKS and name not in ("lag", "lead"):
@@ -87,7 +88,17 @@ def frame(w: Expressions, node: Node, ordered: bool) -> list[str]:
         return []  # the default of both
     if not ordered and (start, end) == ("UNBOUNDED_PRECEDING", "UNBOUNDED_FOLLOWING"):
         return []
+    kinds = {of_months(w, e) for e in (node.get("start_expr"), node.get("end_expr")) if e is not None} - {None}
+    if len(kinds) > 1:
+        raise Refused("a window frame of months on one side and days or hours on the other", where(node), hint=False)
     return [f"{mode} BETWEEN {bound(w, start, node.get('start_expr'))} AND {bound(w, end, node.get('end_expr'))}"]
+
+
+def of_months(w: Expressions, expression: Node) -> bool | None:
+    """Whether an interval is one of months or years; None for another type."""
+    if w.type(expression).name != "INTERVAL" or not w.is_constant(expression):
+        return None
+    return any(unit in ("MONTH", "YEAR") for unit, _ in constants.interval(w, expression))
 
 
 def bound(w: Expressions, side: str, expression: Node | None) -> str:

@@ -20,6 +20,8 @@ from runtime.sql import SqlProblems, translate
 from runtime.sql.types import carried, parse, spark_type
 
 TOGETHER = 40
+#: By expression its function and its type.
+Kinds = dict[str, tuple[str, str]]
 SCALAR, GROUPED = "FROM edges", "FROM edges GROUP BY k"
 
 
@@ -29,6 +31,10 @@ class Found:
     right: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     different: dict[str, str] = field(default_factory=dict)
+    names: dict[str, dict[str, str]] = field(default_factory=dict)  # function -> expression -> what came of it
+
+    def note(self, name: str, expression: str, what: str) -> None:
+        self.names.setdefault(name, {})[expression] = what
 
     def said(self) -> str:
         refused = sum(self.refused.values())
@@ -42,13 +48,16 @@ def run(spark: Any, folder: Path, *, seed: int, every: int = 1) -> Found:
     generated.table(con, seed)
     columns = view(spark, con, folder)
     found = Found()
-    rows = itertools.chain(generated.scalars(con, seed), generated.operators(seed), generated.casts())
+    rows = itertools.chain(
+        generated.scalars(con, seed), generated.examples("examples.txt"), generated.operators(seed), generated.casts()
+    )
+    groups = itertools.chain(generated.aggregates(con, seed), generated.examples("aggregates.txt"))
     with effort.fit(spark, 0):
-        for by, expressions in ((SCALAR, rows), (GROUPED, generated.aggregates(con, seed))):
-            chosen = (e for at, e in enumerate(expressions) if (at + seed) % every == 0)
+        for by, choices in ((SCALAR, rows), (GROUPED, groups)):
+            chosen = (choice for at, choice in enumerate(choices) if (at + seed) % every == 0)
             kinds = generated.answers(con, chosen, by)
             found.asked += len(kinds)
-            wanted = [e for e in kinds if accepted(e, by, columns, found)]
+            wanted = [e for e in kinds if accepted(e, by, columns, kinds, found)]
             for at in range(0, len(wanted), TOGETHER):
                 compare(spark, con, wanted[at : at + TOGETHER], by, kinds, columns, found)
     return found
@@ -69,11 +78,12 @@ def translated(select: str, columns: tuple[Column, ...]) -> Any:
     return translate(select, dialect="duckdb", tables={"main.edges": columns}, project_dir="/nowhere")
 
 
-def accepted(expression: str, by: str, columns: tuple[Column, ...], found: Found) -> bool:
+def accepted(expression: str, by: str, columns: tuple[Column, ...], kinds: Kinds, found: Found) -> bool:
     try:
         translated(f"SELECT {expression} AS x {by}", columns)
     except SqlProblems as error:
         found.refused[f"{error.problems[0][1]}: {expression}"] += 1
+        found.note(kinds[expression][0], expression, error.problems[0][1])
         return False
     return True
 
@@ -83,7 +93,7 @@ def compare(
     con: duckdb.DuckDBPyConnection,
     some: Sequence[str],
     by: str,
-    kinds: dict[str, str],
+    kinds: Kinds,
     columns: tuple[Column, ...],
     found: Found,
 ) -> None:
@@ -94,12 +104,13 @@ def compare(
     except Exception as error:
         if len(some) == 1:
             found.different[some[0]] = f"failed: {str(error)[:300]}"
+            found.note(kinds[some[0]][0], some[0], "different")
         else:
             for part in (some[: len(some) // 2], some[len(some) // 2 :]):
                 compare(spark, con, part, by, kinds, columns, found)
         return
     con.register("ours", ours)
-    shown = [f"CAST(CAST(x{i} AS {generated.compared(kinds[e])}) AS VARCHAR)" for i, e in enumerate(some)]
+    shown = [f"CAST(CAST(x{i} AS {generated.compared(kinds[e][1])}) AS VARCHAR)" for i, e in enumerate(some)]
     text = ", ".join(shown)
     answers = con.execute(f"SELECT {text} FROM ours ORDER BY key NULLS LAST").fetchall()
     wanted = con.execute(f"SELECT {text} FROM ({select}) ORDER BY key NULLS LAST").fetchall()
@@ -107,9 +118,10 @@ def compare(
         pairs = [(a[at], b[at]) for a, b in zip(answers, wanted, strict=True)]
         wrong = [pair for pair in pairs if not same(*pair, by)]
         if wrong:
-            found.different[expression] = f"{kinds[expression]}: ours {wrong[0][0]!r}, DuckDB's {wrong[0][1]!r}"
+            found.different[expression] = f"{kinds[expression][1]}: ours {wrong[0][0]!r}, DuckDB's {wrong[0][1]!r}"
         else:
             found.right += 1
+        found.note(kinds[expression][0], expression, "different" if wrong else "")
 
 
 def same(ours: str | None, wanted: str | None, by: str) -> bool:

@@ -66,8 +66,8 @@ def plain(value: Any, kind: str) -> Any:
         return None
     if isinstance(value, bool):
         return value
-    if kind.endswith("[]"):
-        return [plain(v, kind[:-2]) for v in value]
+    if kind.endswith("]"):
+        return [plain(v, kind[: kind.rindex("[")]) for v in value]
     if kind.startswith("MAP"):
         inner = parse(kind)
         pairs = value.items() if isinstance(value, dict) else value

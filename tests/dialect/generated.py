@@ -4,12 +4,19 @@ with the values at the edges of their types."""
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
-from typing import Any
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 import duckdb
 
 from runtime.sql.functions import REFUSED, VOLATILE
+from runtime.sql.types import carried, parse
+
+#: A function, and expressions of which one is to be tried.
+Choice = tuple[str, list[str]]
+#: So many arguments are drawn for a form of a function until DuckDB takes them.
+DRAWS = 6
 
 #: Values of each type; every column has each of its own in some row, and NULL in others.
 EDGES: dict[str, Sequence[str]] = {
@@ -131,49 +138,68 @@ def given(kind: str, draw: random.Random, at: int) -> str | None:
     return name_of(one) if one in EDGES else CONSTANT.get(one)
 
 
-def scalars(con: duckdb.DuckDBPyConnection, seed: int) -> Iterator[str]:
-    """A call of each form of each scalar function."""
+def is_own(name: str) -> bool:
+    """Whether a function is one that a model may ask for."""
+    return is_named(name) and name not in REFUSED | VOLATILE
+
+
+def is_named(name: str) -> bool:
+    """Whether it is a function that a person calls, and no operator or inner part of DuckDB."""
+    inner = ("__", "icu_", "collate_", "json_copy_", "error", "variant_bytes", "variant_comp", "variant_norm")
+    part = name.endswith(("_byte_comparable", "_to_parquet_variant"))
+    return name[0].isalpha() and " " not in name and not part and not name.startswith(inner)
+
+
+def scalars(con: duckdb.DuckDBPyConnection, seed: int) -> Iterator[Choice]:
+    """Calls of each form of each scalar function, the first of which DuckDB answers counts."""
     draw = random.Random(seed)
     rows = con.execute(
         "SELECT DISTINCT function_name, parameter_types, varargs FROM duckdb_functions() WHERE function_type IN "
         "('scalar') AND schema_name = 'main' ORDER BY ALL"
     ).fetchall()
     for name, kinds, varargs in rows:
-        if name in REFUSED | VOLATILE or name.startswith(("__", "icu_", "collate_", "error")) or not name[0].isalpha():
+        if not is_own(name) or name in LARGE:
             continue
-        if name in LARGE:
-            continue
-        arguments = [given(kind, draw, at) for at, kind in enumerate([*kinds, *([varargs] if varargs else [])])]
-        if " " not in name and None not in arguments:
-            yield f"{name}({', '.join(a for a in arguments if a)})"
+        calls = []
+        for _ in range(DRAWS):
+            arguments = [given(kind, draw, at) for at, kind in enumerate([*kinds, *([varargs] if varargs else [])])]
+            if None not in arguments:
+                calls.append(f"{name}({', '.join(a for a in arguments if a)})")
+        yield name, [*calls, *(f"TRY({one})" for one in calls)]
 
 
-def operators(seed: int) -> Iterator[str]:
+def examples(file: str) -> Iterator[Choice]:
+    """Those that no list of types tells how to call, written down."""
+    for line in (Path(__file__).parent / file).read_text(encoding="utf-8").splitlines():
+        yield re.sub(r"^TRY\(", "", line).partition("(")[0], [line]
+
+
+def operators(seed: int) -> Iterator[Choice]:
     draw = random.Random(seed)
     kinds = list(EDGES)
     for sign in OPERATORS:
         for a in kinds:
-            yield f"{name_of(a)} {sign} {name_of(draw.choice([a, *kinds]))}"
+            yield sign, [f"{name_of(a)} {sign} {name_of(draw.choice([a, *kinds]))}"]
     for sign in COMPARED:
         for a in kinds:
-            yield f"{name_of(a)} {sign} {name_of(a)}"
-            yield f"{name_of(a)} {sign} {name_of(draw.choice(kinds))}"
+            yield sign, [f"{name_of(a)} {sign} {name_of(a)}"]
+            yield sign, [f"{name_of(a)} {sign} {name_of(draw.choice(kinds))}"]
     for a in kinds:
-        yield f"CASE WHEN c_boolean THEN {name_of(a)} END"
-        yield f"coalesce({name_of(a)}, {name_of(a)})"
-        yield f"{name_of(a)} IS NULL"
-        yield f"[{name_of(a)}]"
+        yield "", [f"CASE WHEN c_boolean THEN {name_of(a)} END"]
+        yield "", [f"coalesce({name_of(a)}, {name_of(a)})"]
+        yield "", [f"{name_of(a)} IS NULL"]
+        yield "", [f"[{name_of(a)}]"]
 
 
-def casts() -> Iterator[str]:
+def casts() -> Iterator[Choice]:
     for a in EDGES:
         for b in EDGES:
-            yield f"TRY_CAST({name_of(a)} AS {b})"
-        yield f"CAST({name_of(a)} AS VARCHAR)"
-        yield f"to_json({name_of(a)})"
+            yield "", [f"TRY_CAST({name_of(a)} AS {b})"]
+        yield "", [f"CAST({name_of(a)} AS VARCHAR)"]
+        yield "", [f"to_json({name_of(a)})"]
 
 
-def aggregates(con: duckdb.DuckDBPyConnection, seed: int) -> Iterator[str]:
+def aggregates(con: duckdb.DuckDBPyConnection, seed: int) -> Iterator[Choice]:
     draw = random.Random(seed)
     rows = con.execute(
         "SELECT DISTINCT function_name, parameter_types FROM duckdb_functions() WHERE function_type = 'aggregate' "
@@ -184,11 +210,11 @@ def aggregates(con: duckdb.DuckDBPyConnection, seed: int) -> Iterator[str]:
         if None in arguments:
             continue
         inner = ", ".join(a for a in arguments if a)
-        yield f"{name}({inner} ORDER BY id)" if arguments else f"{name}()"
+        yield name, [f"{name}({inner} ORDER BY id)" if arguments else f"{name}()"]
         if len(arguments) == 1:
-            yield f"{name}({inner} ORDER BY id) FILTER (WHERE id % 3 <> 0)"
+            yield name, [f"{name}({inner} ORDER BY id) FILTER (WHERE id % 3 <> 0)"]
             if name not in UNORDERED:
-                yield f"{name}(DISTINCT {inner})"
+                yield name, [f"{name}(DISTINCT {inner})"]
 
 
 #: Over DISTINCT values their answer depends on an order that nobody gave.
@@ -197,16 +223,20 @@ UNORDERED = {
 }
 
 
-def answers(con: duckdb.DuckDBPyConnection, expressions: Iterator[str], by: str) -> dict[str, Any]:
-    """What DuckDB says of each, `by` being the rest of the query; those that it does not bind or that fail are left
-    out."""
-    out: dict[str, Any] = {}
-    for expression in expressions:
-        try:
-            con.execute(f"SELECT {expression} AS x {by}").fetchall()
-            out[expression] = con.execute(f"DESCRIBE SELECT {expression} AS x {by}").fetchall()[0][1]
-        except (duckdb.Error, ValueError, OverflowError):
-            continue
+def answers(con: duckdb.DuckDBPyConnection, choices: Iterable[Choice], by: str) -> dict[str, tuple[str, str]]:
+    """The functions and DuckDB's types of the expressions, `by` being the rest of the query; those that it does not
+    bind, that fail, or whose values no type of Spark's holds, are left out."""
+    out: dict[str, tuple[str, str]] = {}
+    for name, expressions in choices:
+        for expression in expressions:
+            try:
+                kind = con.execute(f"DESCRIBE SELECT {expression} AS x {by}").fetchall()[0][1]
+                held = carried(parse(kind))
+                con.execute(f"SELECT count(CAST(x AS {held}) IS NULL) FROM (SELECT {expression} AS x {by})").fetchall()
+            except (duckdb.Error, ValueError, OverflowError):
+                continue
+            out[expression] = name, kind
+            break
     return out
 
 

@@ -44,7 +44,7 @@ def verdict(spark: Any, known: Any, query: dict[str, Any]) -> str:
     return f"{names} {kinds} {found[:3]}\n   DuckDB: {expected['columns']} {expected['types']} {wanted[:3]}"
 
 
-@pytest.mark.parametrize("name", ["queries.jsonl", "more.jsonl", "field.jsonl"])
+@pytest.mark.parametrize("name", ["queries.jsonl", "more.jsonl", "field.jsonl", "analyst.jsonl"])
 def test_every_query_gives_duckdbs_answer_or_is_refused(spark: Any, tmp_path: Path, name: str) -> None:
     con = compare.oracle()
     known = compare.tables(con)

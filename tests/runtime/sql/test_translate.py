@@ -115,10 +115,9 @@ def test_what_is_wrong_is_named_with_its_line(sql: str, line: int, part: str) ->
 
 
 def test_a_refusal_offers_sparks_dialect() -> None:
-    ((_, message),) = problems("SELECT approx_count_distinct(id) AS n FROM people")
+    ((_, message),) = problems("SELECT approx_quantile(id, 0.5) AS n FROM people")
     assert (
-        message
-        == "approx_count_distinct() is not supported; rewrite it, or write the model in Spark SQL with `-- @dialect: "
+        message == "approx_quantile() is not supported; rewrite it, or write the model in Spark SQL with `-- @dialect: "
         "spark`"
     )
 

@@ -1,0 +1,86 @@
+"""Outer, semi and anti joins whose condition DuckDB computes over both sides, which no join of Spark's does.
+
+Each row of the side that is kept gets a number, and is joined by what of the condition is Spark's; DuckDB says which of
+the pairs match. Kept are those pairs, and of a row without any the row alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from . import conditions
+from .casts import E
+from .model import Refused
+from .scope import Scope, Source, where
+from .tree import Node
+from .types import BOOLEAN, name_quoted
+
+if TYPE_CHECKING:
+    from .source import Item, Sources
+
+#: Which rows remain of the pairs.
+KEPT = {
+    "LEFT": "__ok OR (__all = 0 AND __at = 1)",
+    "RIGHT": "__ok OR (__all = 0 AND __at = 1)",
+    "SEMI": "__all > 0 AND __at = 1",
+    "ANTI": "__all = 0 AND __at = 1",
+}
+
+
+def joined(of: Sources, node: Node, left: Item, right: Item, scope: Scope, ast: Node) -> Item:
+    kind, number = node["join_type"], of.queries.number()
+    if kind not in KEPT or scope.merged or "LATERAL" in (left.text[:7], right.text[:7]):
+        told = f"a condition of a {kind} JOIN over columns of both sides that does not compare one side with the other"
+        raise Refused(f"{told} (compute it in a subquery, or move it to WHERE)", where(node), hint=False)
+
+    sides = [renamed(left.sources, f"__l{number}", "l"), renamed(right.sources, f"__r{number}", "r")]
+    kept, other = sides[::-1] if kind == "RIGHT" else sides
+    both = Scope(scope.gate, scope.parent, scope.ctes, scope.tables, sides[0] + sides[1], {}, ast)
+    w = of.queries.expressions(both)
+    plain, mixed = conditions.apart(w, node["condition"], sides[0])
+    with w.at():
+        on = " AND ".join(conditions.of_parts(w, plain)) or "true"
+    has = E(f"{name_quoted(other[0].relation)}.__has", BOOLEAN)
+    with w.at():
+        ok = conditions.matching(w, has, mixed)
+
+    tables = [
+        f"(SELECT {picked(before.sources, after)}, {flag} FROM {before.text}) AS {name_quoted(after[0].relation)}"
+        for before, after, flag in (
+            (right if kind == "RIGHT" else left, kept, "monotonically_increasing_id() AS __id"),
+            (left if kind == "RIGHT" else right, other, "true AS __has"),
+        )
+    ]
+    pairs = f"SELECT *, coalesce({ok}, false) AS __ok FROM {tables[0]} LEFT JOIN {tables[1]} ON {on}"
+    over = "OVER (PARTITION BY __id ORDER BY __id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)"
+    rows = f"SELECT *, count_if(__ok) {over} AS __all, row_number() OVER (PARTITION BY __id ORDER BY __id) AS __at"
+
+    out = [*names(kept)] if kind in ("SEMI", "ANTI") else [*names(kept), *names(other)]
+    items = [n if n in names(kept) else f"CASE WHEN __ok THEN {n} END AS {n}" for n in out]
+    text = f"(SELECT {', '.join(items)} FROM ({rows} FROM ({pairs})) WHERE {KEPT[kind]}) AS __m{number}"
+    for source, new in zip(left.sources + right.sources, sides[0] + sides[1], strict=True):
+        source.within, source.spark = f"__m{number}", new.spark
+    return of.made(text, left.sources if kind in ("SEMI", "ANTI") else left.sources + right.sources)
+
+
+def renamed(sources: Sequence[Source], within: str, letter: str) -> list[Source]:
+    """The sources as columns `l0`, `l1`… of one query."""
+    out, count = [], 0
+    for source in sources:
+        spark = {name: f"{letter}{count + at}" for at, (name, _) in enumerate(source.columns)}
+        count += len(spark)
+        out.append(Source(source.alias, source.columns, source.schema, source.hidden, within, spark))
+    return out
+
+
+def names(sources: Sequence[Source]) -> list[str]:
+    return [name for source in sources for name in source.spark.values()]
+
+
+def picked(before: Sequence[Source], after: Sequence[Source]) -> str:
+    return ", ".join(
+        f"{one.text(name)} AS {new.spark[name]}"
+        for one, new in zip(before, after, strict=True)
+        for name, _ in one.columns
+    )
