@@ -41,6 +41,7 @@ from runtime.records import exports, query  # noqa: E402
 from runtime.records.filter import FileRef, Filter  # noqa: E402
 from runtime.store.folder import FolderStore  # noqa: E402
 from runtime.tracking import files as tracking  # noqa: E402
+from runtime.tracking.schema import SCHEMA  # noqa: E402
 
 FILE_ROWS = 50_000
 TIMES = 20
@@ -69,7 +70,7 @@ def make(store: FolderStore, rows: int, run: int, *, size: int = FILE_ROWS, offs
         for number, start in enumerate(range(offset, offset + rows, size)):
             path = f"sync_tracking_datasets/1/1/{run}/records_updated.{number}.parquet"
             sql = RECORD.format(i="n", run=run, start=start, end=min(start + size, offset + rows))
-            table = one.sql(sql).to_arrow_table().cast(tracking.SCHEMA)
+            table = one.sql(sql).to_arrow_table().cast(SCHEMA)
             if not store.exists(path):
                 place = store.folder / path
                 place.parent.mkdir(parents=True, exist_ok=True)
@@ -80,6 +81,7 @@ def make(store: FolderStore, rows: int, run: int, *, size: int = FILE_ROWS, offs
                 number,
                 "",
                 0,
+                None,
             )
             made.append(
                 FileRef(
