@@ -67,6 +67,8 @@ def build_model(
 def _made(build: Build) -> Built:
     try:
         unchanged = None if find.goes_ahead(build) else build.unchanged()
+        if unchanged is None:
+            build.fit()
         return unchanged or KINDS[build.model.kind](build)
     finally:
         build.close()

@@ -14,7 +14,7 @@ from runtime.kinds.built import Built
 from runtime.kinds.counts import Counts
 from runtime.kinds.groups import N
 from runtime.kinds.writer import broadcast
-from runtime.lake.digest import PARTS, row_digests
+from runtime.lake.digest import PARTS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -48,9 +48,8 @@ def _placed(build: Build) -> Build:
 
 
 def _first(build: Build) -> tuple[Counts, DataFrame]:
-    row = build.source.rows.agg(*row_digests()).head()
-    assert row is not None
-    return Counts.of(row, changed=int(row["source"])), _placed(build).source.rows
+    digest = build.memory.digest()
+    return Counts(digest.rows, changed=digest.rows, digest=digest), _placed(build).source.rows
 
 
 def _more(build: Build) -> tuple[Counts, DataFrame]:

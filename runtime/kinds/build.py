@@ -20,7 +20,7 @@ from runtime.kinds.invalid import invalid_rows
 from runtime.kinds.memory import Memory
 from runtime.kinds.source import Source
 from runtime.kinds.writer import Writer, broadcast
-from runtime.lake import effort, losses, note, proof
+from runtime.lake import effort, losses, note, proof, reading
 from runtime.lake.note import KeptFilters, Note
 from runtime.lake.table import LakeTable, ddl, quoted
 from runtime.model import Model
@@ -58,9 +58,10 @@ class Build:
         version = self.table.version(self.spark) if exists else -1
         self.fresh = version < 0 or (version == 0 and self.table.is_new(self.spark))
 
-        size = effort.size(asked.given) + (0 if self.fresh else self.table.size())
-        self.small = size < effort.LITTLE
-        self._usual = effort.change(self.spark, effort.fitting(self.spark, size))
+        known = note.read(self.spark, self.table).read if exists else None
+        self.reads = effort.size(asked.given, effort.UNKNOWN if known is None else known)
+        self._usual = effort.change(self.spark, effort.fitting(self.spark, self._size))
+        self.small = self._size < effort.LITTLE
 
         self._may_be_quick = quick
         chained = quick and not self.small and proof.hashes(self.spark)
@@ -76,6 +77,22 @@ class Build:
             fresh=self.fresh,
             small=self.small,
         )
+
+    @property
+    def _size(self) -> int:
+        return self.reads + (0 if self.fresh else self.table.size())
+
+    def fit(self) -> None:
+        """What another database tells was taken to be as much as last time, or a lot: from here on it is what it is."""
+        if not self.source.is_outside:
+            return
+        self.memory.digest()  # the rows are there
+        told = self.source.told
+        if told is None:
+            return
+        self.reads = effort.size(self.source.given, told)
+        self.small = self.writer.small = self._size < effort.LITTLE
+        self.set(effort.fitting(self.spark, self._size))
 
     def _is_comparable(self, asked: Asked) -> bool:
         """Whether there is a table to compare with; one of another kind or key goes."""
@@ -140,7 +157,7 @@ class Build:
 
     def _remember(self, counts: Counts) -> None:
         changed = 0 if self.fresh else counts.changed + counts.deleted
-        self.memory.remember(self.version, counts, self.filters, changed)
+        self.memory.remember(self.version, counts, self.filters, changed, self.reads)
 
     def _built(self, action: str, counts: Counts, previous: int) -> Built:
         known = counts.invalid and self.model.kind == "append" and not self.fresh
@@ -175,8 +192,7 @@ class Build:
 
     def target(self, *columns: str | SparkColumn, where: str | None = None) -> DataFrame:
         """The table before the data commit, only these columns."""
-        # read as the newest version, which it is: asked for by its number, Delta would make out its files twice
-        frame = self.table.read(self.spark)
+        frame = reading.read(self.spark, self.table, self.version)
         return (frame.filter(where) if where else frame).select(*columns)
 
     def same_key(self, left: str, right: str) -> SparkColumn:

@@ -26,7 +26,7 @@ class Counts:
 
     @classmethod
     def of(cls, row: Row | Mapping[str, Any], *, changed: int, deleted: int = 0) -> Counts:
-        """From one row of `groups.totals` or `row_digests`."""
+        """From one row of `groups.totals`."""
         source, invalid = int(row["source"] or 0), int(row["invalid"] or 0)
         return cls(
             source,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from runtime.kinds.counts import Counts
 from runtime.kinds.source import Source
-from runtime.lake import note
+from runtime.lake import effort, note
 from runtime.lake.digest import Digest, row_digests
 from runtime.lake.note import KeptFilters, Lost, Note
 from runtime.lake.table import LakeTable
@@ -32,6 +32,20 @@ class Memory:
         """All rows that the table was built from."""
         return self.note.source or Digest()
 
+    def digest(self) -> Digest:
+        """Of the source: one scan, however often it is asked for."""
+        if self.seen is None:
+            row = self.source.rows.agg(*row_digests()).head()
+            assert row is not None
+            self.seen = Digest.of(row)
+        return self.seen
+
+    def content(self, version: int) -> Digest | None:
+        """Of all rows that the table has in this version, where every row of a source becomes one; None where that is
+        not remembered."""
+        known = self.note
+        return known.source if (known.version, known.shape) == (version, self.source.shape) else None
+
     def is_of(self, version: int) -> bool:
         """Whether it remembers this version, and that the source had the columns that it has now."""
         return (self.note.version, self.note.columns) == (version, self.source.signature)
@@ -42,14 +56,12 @@ class Memory:
         known, model = self.note, self.source.model
         if not self.is_of(version) or (known.shape, known.on_missing) != (self.source.shape, model.on_missing):
             return None
-        row = self.source.rows.agg(*row_digests()).head()
-        assert row is not None
-        self.seen = seen = Digest.of(row)
+        seen = self.digest()
         if seen.text != known.digest:
             return None
         return Counts(seen.rows, seen.rows - known.invalid, known.invalid, 0, 0, seen, known.invalid_digest)
 
-    def remember(self, version: int, counts: Counts, filters: KeptFilters | None, changed: int) -> None:
+    def remember(self, version: int, counts: Counts, filters: KeptFilters | None, changed: int, read: int) -> None:
         """At the end of a build, whatever it did."""
         fresh = Note(
             version=version,
@@ -63,6 +75,7 @@ class Memory:
             filters=filters,
             first=self.source.first if filters else "",
             changed=changed,
+            read=read if read < effort.UNKNOWN else None,
         )
         note.write(self.spark, self.table, fresh)
 

@@ -15,7 +15,6 @@ from runtime.kinds.built import Built
 from runtime.kinds.counts import Counts
 from runtime.kinds.groups import N, S, X, Y
 from runtime.kinds.writer import broadcast
-from runtime.lake.digest import row_digests
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -23,9 +22,8 @@ if TYPE_CHECKING:
 
 def make(build: Build) -> Built:
     if build.fresh:
-        row = build.source.rows.agg(*row_digests()).head()
-        assert row is not None
-        counts = Counts.of(row, changed=int(row["source"]))
+        digest = build.memory.digest()
+        counts = Counts(digest.rows, changed=digest.rows, digest=digest)
         previous = build.writer.prepare()
         if counts.changed:
             build.writer.insert(build.source.rows, counts.changed)

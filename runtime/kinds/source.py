@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from runtime.columns import H1, H2, HASH, KEY, PARTITION
 from runtime.kinds import keys
-from runtime.lake import effort
+from runtime.lake import effort, internals
 from runtime.lake.hashes import HASHING, with_hashes
 from runtime.lake.note import Shape
 from runtime.lake.table import ddl, quoted
@@ -54,6 +54,16 @@ class Source:
     def is_kept(self) -> bool:
         """Whether the rows are computed once, so that they can be laid together without computing them in one task."""
         return bool(self._held)
+
+    @cached_property
+    def is_outside(self) -> bool:
+        """Whether another database is asked, of which nobody says how much it tells."""
+        return effort.has_unknown(self.given)
+
+    @property
+    def told(self) -> int | None:
+        """About how many bytes it told this build, once the rows are there."""
+        return internals.scanned_bytes(self._held[0]) if self.is_outside and self._held else None
 
     def release(self) -> None:
         """Nothing that was computed on the way stays behind. To let a frame go, Spark waits for any other build that is

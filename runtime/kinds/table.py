@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from runtime.columns import H1, H2
 from runtime.kinds import max_deletes
 from runtime.kinds.build import Build
@@ -11,25 +13,28 @@ from runtime.lake.digest import Digest, row_digests
 
 
 def make(build: Build) -> Built:
-    row = build.source.rows.agg(*row_digests()).head()
-    assert row is not None
-    counts = Counts.of(row, changed=int(row["source"]))
+    digest = build.memory.digest()
+    counts = Counts(digest.rows, changed=digest.rows, digest=digest)
     if build.fresh:
         previous = build.writer.prepare()
         if counts.source:
             build.writer.insert(build.source.rows, counts.source)
         return build.built(counts, previous)
-    old = build.target(H1, H2).agg(*row_digests()).head()
-    assert old is not None
-    if Digest.of(old) == counts.digest:
-        return build.settled(Counts(counts.source, counts.source, digest=counts.digest))
-    counts = Counts(
-        counts.source, 0, 0, counts.source, _deletes(build, int(old["source"]), counts.source), counts.digest
-    )
+
+    old = build.memory.content(build.version) or _content(build)
+    if old == digest:
+        return build.settled(replace(counts, unchanged=digest.rows, changed=0))
+    counts = replace(counts, deleted=_deletes(build, old.rows, digest.rows))
     max_deletes.check(build, counts)
     previous = build.writer.prepare(all_new=True)
     build.writer.insert(build.source.rows, counts.source, mode="overwrite")
     return build.built(counts, previous)
+
+
+def _content(build: Build) -> Digest:
+    row = build.target(H1, H2).agg(*row_digests()).head()
+    assert row is not None
+    return Digest.of(row)
 
 
 def _deletes(build: Build, rows: int, source: int) -> int:

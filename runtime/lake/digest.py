@@ -56,12 +56,8 @@ class Digest:
 
 
 def row_digests() -> list[SparkColumn]:
-    """Aggregates over rows with hashes that `Digest.of` reads, and `source` and `invalid` for kinds without a key."""
+    """Aggregates over rows with hashes that `Digest.of` reads."""
     from pyspark.sql import functions as F
 
     made = zip(PARTS, ("sum(1)", f"bit_xor({H1})", f"bit_xor({H2})", f"sum(shiftright({H2}, 32))"), strict=True)
-    return [
-        F.count(F.lit(1)).alias("source"),
-        F.lit(0).alias("invalid"),
-        *[F.expr(what).alias(f"d_{part}") for part, what in made],
-    ]
+    return [F.expr(what).alias(f"d_{part}") for part, what in made]

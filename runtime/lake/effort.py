@@ -30,16 +30,24 @@ DEAR = re.compile(
 
 def is_dear(source: DataFrame) -> bool:
     """Whether a result is dear to compute, or comes out differently each time, so that it is computed once and kept for
-    the build."""
-    return bool(DEAR.search(internals.plan_text(source)))
+    the build. What another database tells is both."""
+    return bool(DEAR.search(internals.plan_text(source))) or has_unknown(source)
 
 
-def size(source: DataFrame) -> int:
-    """Bytes that are read, as Spark guesses them; astronomical where it has no idea.
+def size(source: DataFrame, unknown: int = UNKNOWN) -> int:
+    """Bytes that are read, as Spark guesses them. Inputs of which it has no idea, the tables of other databases, count
+    as `unknown` together.
 
     Of what comes of them it has none: for the size of a join it multiplies those of both sides.
     """
-    return sum(internals.leaf_bytes(source))
+    inputs = internals.leaf_bytes(source)
+    known = [size for size in inputs if size < UNKNOWN]
+    return sum(known) + (unknown if len(known) < len(inputs) else 0)
+
+
+def has_unknown(source: DataFrame) -> bool:
+    """Whether it reads a table of another database."""
+    return any(size >= UNKNOWN for size in internals.leaf_bytes(source))
 
 
 def are_few(rows: int) -> bool:

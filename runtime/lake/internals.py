@@ -62,6 +62,31 @@ def _plan(frame: DataFrame) -> Any:
     return plan.queryExecution().optimizedPlan()
 
 
+def scanned_bytes(kept: DataFrame) -> int | None:
+    """What the scans of other databases gave a persisted frame while it was computed, about; None where that is not
+    told."""
+    session: Any = kept.sparkSession._jsparkSession
+    try:
+        found = session.sharedState().cacheManager().lookupCachedData(kept._jdf).get()
+        scans = _scans(found.cachedRepresentation().cacheBuilder().cachedPlan())
+        sizes = [int(s.metrics().apply("numOutputRows").value()) * int(s.schema().defaultSize()) for s in scans]
+    except Exception:  # another Spark calls it otherwise
+        return None
+    return sum(sizes) if sizes else None
+
+
+def _scans(plan: Any) -> list[Any]:
+    """Those of rows, as other databases give them, in a plan as it ran."""
+    kind = str(plan.getClass().getSimpleName())
+    if kind == "AdaptiveSparkPlanExec":
+        return _scans(plan.executedPlan())
+    if kind.endswith("QueryStageExec"):
+        return _scans(plan.plan())
+    children = plan.children()
+    below = [scan for i in range(children.size()) for scan in _scans(children.apply(i))]
+    return [plan] if kind in ("RowDataSourceScanExec", "BatchScanExec") else below
+
+
 # what a text consists of
 
 
@@ -295,14 +320,33 @@ def opened(spark: SparkSession, path: str) -> Opened:
     return Opened(spark, log, transaction, _files(transaction))
 
 
+def listed(spark: SparkSession, path: str) -> tuple[int, DataFrame] | None:
+    """The number and the rows of the newest version of a table whose few files stand in its checksum; None where they
+    do not. Asked for by the table's name, Delta makes them out by several jobs for each query."""
+    from pyspark.sql import DataFrame
+
+    jvm: Any = spark._jvm
+    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path)
+    snapshot = log.startTransaction().snapshot()
+    files = _listed_files(snapshot)
+    if not files.isDefined():
+        return None
+    frame = log.createDataFrame(snapshot, files.get(), False, _none(spark))
+    return int(snapshot.version()), DataFrame(frame, spark)
+
+
 def _files(transaction: Any) -> Any:
     """Few files stand in the checksum of their version; Delta's state of more is a query."""
-    told = transaction.snapshot().checksumOpt()
-    known = told.get().allFiles() if told.isDefined() else told
+    known = _listed_files(transaction.snapshot())
     if not known.isDefined():
         return transaction.filterFiles()
     transaction.readWholeTable()
     return known.get()
+
+
+def _listed_files(snapshot: Any) -> Any:
+    told = snapshot.checksumOpt()
+    return told.get().allFiles() if told.isDefined() else told
 
 
 # the JVM

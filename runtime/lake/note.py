@@ -76,7 +76,7 @@ class Note:
 
     `columns` are its (name, type) in order of their names, `digest` and `invalid_digest` the texts of the digests of
     all its rows and of those without a usable key, `source` the numbers of the former, `first` says what its first rows
-    were, and `changed` how many rows that build changed or deleted.
+    were, `changed` how many rows that build changed or deleted, and `read` about how many bytes it read.
     """
 
     version: int | None = None
@@ -91,6 +91,7 @@ class Note:
     first: str = ""
     changed: int = 0
     lost: Lost | None = None
+    read: int | None = None
 
     @classmethod
     def of(cls, text: str) -> Note:
@@ -118,6 +119,7 @@ class Note:
             "filter": self.filters.said if self.filters else None,
             "first": self.first or None,
             "changed": self.changed,
+            "read": self.read,
             "lost": {"version": self.lost.version, "columns": self.lost.columns} if self.lost else None,
         }
 
@@ -157,6 +159,7 @@ def _read(found: Mapping[str, Any]) -> Note:
         filters=_filters(found.get("filter")),
         first=str(found.get("first") or ""),
         changed=int(found.get("changed") or 0),
+        read=int(found["read"]) if found.get("read") is not None else None,
         lost=Lost(int(lost["version"]), tuple(map(str, lost["columns"]))) if lost else None,
     )
 

@@ -202,12 +202,14 @@ class Building:
 
     def _frame(self, spark: SparkSession) -> tuple[DataFrame, tuple[Column, ...]]:
         """The model's result, not yet computed: its inputs and files stand as temporary views of the session."""
+        from runtime.lake import reading
         from runtime.lake.table import LakeTable
         from runtime.sources.columns import columns_of
 
         translated = self.project.translated[self.model.name]
         for name, result in self.inputs.items():
-            table = LakeTable(self.lake.table_url(name)).read(spark, result.version)
+            assert result.version is not None
+            table = reading.read(spark, LakeTable(self.lake.table_url(name)), result.version)
             table.selectExpr(*map(read_back, result.columns)).createOrReplaceTempView(name.replace(".", "__"))
         for name in translated.tables:
             if name not in self.project.models:

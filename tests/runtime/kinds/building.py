@@ -33,7 +33,7 @@ def _values(rows: Sequence[Sequence[Any]], schema: str) -> str:
 def count_as_large(patch: pytest.MonkeyPatch) -> None:
     """Tables of a few rows count as large, with Spark's settings for little, which take two thirds of the time."""
     little = effort.settings(0)
-    patch.setattr(effort, "settings", lambda size: little)
+    patch.setattr(effort, "settings", lambda *_: little)
     patch.setattr(effort, "LITTLE", 0)
     patch.delenv("ONDATRA_PLAIN_BUILD", raising=False)
 
