@@ -13,6 +13,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -28,6 +29,9 @@ from runtime.lake.packages import artifact
 FOLDER, OPTIONS, ARCHIVE = "jvm", "options.json", "classes.jsa"
 LIST = Path(__file__).with_name("classes.txt.gz")
 MAIN = "org.apache.spark.deploy.SparkSubmit"
+#: Of a JVM that lives for little work: each method is compiled once and quickly. A long build would take longer so. For
+#: one compiler Java reserves less room for code, which Spark fills.
+BRIEF = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:ReservedCodeCacheSize=256m")
 #: What a JVM says of an archive that does not fit.
 SILENT = ("-Xshare:auto", "-Xlog:disable", "-Xlog:all=error:stderr")
 
@@ -39,8 +43,9 @@ class Start:
     before: tuple[str, ...]
 
     def command(self, arguments: Sequence[str], options: Sequence[str]) -> list[str]:
-        """`options` are the JVM's own."""
-        return [*self.before, *options, MAIN, *arguments]
+        """`options` are the JVM's own; those of SPARK_SUBMIT_OPTS stand after them, as Spark's scripts have it."""
+        more = shlex.split(os.environ.get("SPARK_SUBMIT_OPTS", ""))
+        return [*self.before, *options, *more, MAIN, *arguments]
 
     @property
     def environment(self) -> dict[str, str]:
@@ -113,13 +118,14 @@ def _known(folder: Path) -> list[str] | None:
 
 
 def _options() -> list[str]:
-    """What Spark's launcher starts the JVM with, but for the class path and its memory."""
+    """What Spark's launcher starts the JVM with, but for the class path, its memory, and a module for linear algebra,
+    of which Java warns at each start."""
     launcher = "org.apache.spark.launcher.Main"
     told = _quiet(_java(), "-cp", f"{_home()}/jars/*", launcher, MAIN, "pyspark-shell")
     words = told.split("\0")
     command = words[next(i for i, word in enumerate(words) if word.endswith("java")) :]
     options = command[command.index("-cp") + 2 : command.index(MAIN)]
-    return [option for option in options if not option.startswith("-Xmx")]
+    return [option for option in options if not option.startswith(("-Xmx", "--add-modules=jdk.incubator"))]
 
 
 def _class_path(jars: Sequence[Path]) -> str:

@@ -9,7 +9,7 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ondatra.spark")
 _guard = threading.Lock()
+_is_little: Callable[[], bool] = bool
+
+
+def expect(is_little: Callable[[], bool]) -> None:
+    """Of a process that makes one run and ends: what tells whether there is little to do, asked when the JVM starts."""
+    global _is_little
+    _is_little = is_little
 
 
 def session(config: Config | None = None) -> SparkSession:
@@ -50,7 +57,8 @@ def session(config: Config | None = None) -> SparkSession:
             builder = builder.config(
                 "spark.jars", ",".join(filter(None, [*map(str, jars), settings.get("spark.jars")]))
             )
-        options = _options(scratch, settings.get("spark.driver.extraJavaOptions", ""))
+        brief = jvm.BRIEF if config.spark_is_here and _is_little() else ()
+        options = _options(scratch, " ".join([*brief, settings.get("spark.driver.extraJavaOptions", "")]))
         builder = (
             builder.config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
             .config("spark.local.dir", settings.get("spark.local.dir", str(scratch)))

@@ -19,6 +19,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Jars whose JVM is known."""
     monkeypatch.delenv("SPARK_HOME", raising=False)
     monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
+    monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Db=1")
     monkeypatch.setenv("JAVA_HOME", "/java")
     for name in (JAR, "commons-codec_commons-codec-1.17.1.jar"):
         (tmp_path / name).touch()
@@ -39,7 +40,15 @@ def test_the_jvm_starts_without_sparks_scripts_and_takes_sparks_own_jar_where_bo
     path = said[2].split(":")
     ours = [Path(jar).name for jar in path if not jar.startswith(str(HOME))]
     assert (said[:2], ours) == (["/java/bin/java", "-cp"], [JAR])
-    assert said[3:] == ["-Xa", "-Xmx1g", "org.apache.spark.deploy.SparkSubmit", "--conf", "a=b", "pyspark-shell"]
+    assert said[3:] == [
+        "-Xa",
+        "-Xmx1g",
+        "-Db=1",
+        "org.apache.spark.deploy.SparkSubmit",
+        "--conf",
+        "a=b",
+        "pyspark-shell",
+    ]
 
 
 def test_an_archive_of_classes_is_used_silently_where_it_is_there(folder: Path) -> None:

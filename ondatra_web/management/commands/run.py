@@ -14,7 +14,7 @@ from ondatra_web import audit, projects
 from ondatra_web.durations import duration
 from ondatra_web.management.terminal import Live, Shown
 from ondatra_web.models import Workspace
-from ondatra_web.runs import execution, handover, report, undelivered
+from ondatra_web.runs import engine, execution, handover, report, undelivered
 from ondatra_web.runs.patience import patiently
 from ondatra_web.runs.watch import Watch
 from ondatra_web.tracking import records
@@ -88,6 +88,8 @@ class Command(BaseCommand):
 def _made(workspace: Workspace, options: dict[str, Any], told: dict[str, Any], watch: Watch) -> dict[str, Any]:
     """The report of the run, by a worker that has an engine or by this process."""
     said = None if options["here"] else handover.ask(workspace, options["models"], told, watch)
+    if said is None:
+        engine.expect(workspace)
     return said or report.of_walk(execution.run_here(workspace, options["models"], told, watch=watch))
 
 
