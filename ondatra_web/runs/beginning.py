@@ -19,10 +19,13 @@ from runtime.model import Model
 BUSY = "another run of this sync is working"
 
 
-def take(sync: Sync, given: Run | None, since: datetime, *, trigger: str, options: Mapping[str, Any]) -> Run:
-    """A working run of this process: the `given` one, or a new one, that began `since`. A skipped one where another
-    works."""
+def take(
+    sync: Sync, given: Run | None, since: datetime | None = None, *, trigger: str, options: Mapping[str, Any]
+) -> Run:
+    """A working run of this process: the `given` one, or a new one, that began `since` (now). A skipped one where
+    another works."""
     workers.me()  # its row outlives a transaction that fails
+    since = since or timezone.now()
     told: dict[str, Any] = {"sync": sync, "trigger": trigger, "created_at": since, "started_at": since}
     told |= {"options": dict(options), "started_with": audit.at_the_command_line()}
     return _taken(given, since) if given is not None else _made(told)
