@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, order=True)
@@ -71,7 +72,8 @@ class BuildError(OndatraError):
 class HeldError(OndatraError):
     """Raised when a run needs a person's word before it may write, with what it would do in records.
 
-    `deleted` is more than `limit`, if that is why; `gone` if the changes since the mark are.
+    `deleted` is more than `limit`, if that is why; `rows` are then the first that would go (an Arrow table with row id,
+    key and change type), None where they could not be read; `gone` if the changes since the mark are.
     """
 
     def __init__(
@@ -85,10 +87,12 @@ class HeldError(OndatraError):
         deleted: int = 0,
         limit: int | None = None,
         gone: bool = False,
+        rows: Any = None,
     ) -> None:
         super().__init__(message)
         self.source, self.unchanged, self.invalid = source, unchanged, invalid
         self.changed, self.deleted, self.limit, self.gone = changed, deleted, limit, gone
+        self.rows = rows
 
 
 class HistoryGone(OndatraError):

@@ -23,6 +23,7 @@ from ondatra_web.models import Run
 from ondatra_web.runs import marks
 from ondatra_web.runs.claims import claim_of
 from ondatra_web.runs.ledger import DatabaseLedger
+from ondatra_web.tracking.records import planned_folder
 from runtime.custody.masks import Masker
 from runtime.delivery.calls import cut_calls
 from runtime.delivery.first_requests import first_requests
@@ -88,7 +89,7 @@ class DryLedger(DatabaseLedger):
                 claim = claim_of(delivery)
                 table = chunks.read_chunk(claim.url, claim.selected)
                 rows = values.to_rows(table, result.columns)
-                files.write_planned(planned_path(run.pk) / f"planned.{delivery.ordinal}.parquet", info, rows, table)
+                files.write_planned(planned_folder(run.pk) / f"planned.{delivery.ordinal}.parquet", info, rows, table)
                 first += self._first_calls(result.model, table, rows, MOST_CALLS - len(first))
             transaction.set_rollback(True)
         self._sample(run, result, first)
@@ -128,7 +129,7 @@ class DryLedger(DatabaseLedger):
             run_id=run.pk,
             args=model.sink.args,
         )
-        folder = planned_path(run.pk)
+        folder = planned_folder(run.pk)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "requests.json").write_text(json.dumps(said, ensure_ascii=False, default=str), encoding="utf-8")
 
@@ -139,8 +140,3 @@ class DryLedger(DatabaseLedger):
         for run in self.runs.values():
             with suppress(OSError):
                 chunks.remove(f"{settings.ONDATRA.staging_url}/{self.workspace.pk}/{run.sync_id}/{run.pk}")
-
-
-def planned_path(run_id: int) -> Path:
-    """Where the planned records of a dry run lie."""
-    return Path(settings.ONDATRA.data_dir) / "dry_runs" / str(run_id)

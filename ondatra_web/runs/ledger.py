@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+import pyarrow as pa
 from django.conf import settings
 from django.db import connection, transaction
 
@@ -15,12 +16,13 @@ from ondatra_web.runs.patience import patiently
 from ondatra_web.runs.resting import Resting
 from ondatra_web.runs.states import ModelStates
 from ondatra_web.runs.watch import Watch
+from ondatra_web.tracking.records import planned_folder
 from runtime import faults
 from runtime.errors import HeldError, StoreError
-from runtime.model import Model
+from runtime.model import Column, Model
 from runtime.pipeline.building import Remembered, Result, SyncWork
 from runtime.push.function import PushFunction
-from runtime.staging import states
+from runtime.staging import states, values
 from runtime.staging.chunks import WaitingChunk
 from runtime.staging.request import Staged
 from runtime.store.base import Store
@@ -150,7 +152,17 @@ class DatabaseLedger:
             },
         }
         patiently(Run.objects.filter(pk=run.pk).update)(**told)
+        if error.rows is not None:
+            self._list(run, error.rows)
         ending.end(run, Run.Status.HELD, str(error))
+
+    def _list(self, run: Run, rows: pa.Table) -> None:
+        """Keeps the first rows that it would delete as a dry run keeps what it would send, masked as records are."""
+        known = ModelState.objects.filter(workspace=self.workspace, name=run.sync.name).first()
+        columns = [Column(*told) for told in known.columns] if known else []
+        info = with_columns(self.store_of(run)[1], columns)
+        place = planned_folder(run.pk) / "planned.0.parquet"
+        files.write_planned(place, info, values.to_rows(rows, info.columns), rows)
 
     def failed(self, work: SyncWork, error: str) -> None:
         ending.fail(Run.objects.get(pk=work.run_id), error)

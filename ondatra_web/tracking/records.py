@@ -33,7 +33,8 @@ def files_of(run: Run) -> list[FileRef]:
     earlier run's file."""
     if run.dry_run:
         return planned_files(run.pk)
-    files = _refs(RecordFile.objects.filter(run=run), stores.of_run(run))
+    files = planned_files(run.pk) if run.status == Run.Status.HELD else []
+    files += _refs(RecordFile.objects.filter(run=run), stores.of_run(run))
     if run.invalid and not any(f.name.startswith("records_invalid.") for f in files):
         earlier = RecordFile.objects.filter(
             run__sync_id=run.sync_id, run_id__lt=run.pk, batch_type="records_invalid"
@@ -74,9 +75,14 @@ def _refs(rows: QuerySet[RecordFile], store: Store) -> list[FileRef]:
     return [FileRef(store, store.path_of(url), *rest) for url, *rest in told]
 
 
+def planned_folder(run_id: int) -> Path:
+    """Where what a dry run would have sent lies, and the first rows that a held run would delete."""
+    return Path(settings.ONDATRA.data_dir) / "dry_runs" / str(run_id)
+
+
 def planned_files(run_id: int) -> list[FileRef]:
-    """What a dry run would have sent, apart from Sync Tracking."""
-    folder = Path(settings.ONDATRA.data_dir) / "dry_runs" / str(run_id)
+    """The same as files, apart from Sync Tracking."""
+    folder = planned_folder(run_id)
     store = FolderStore(folder)
     names = sorted(folder.glob("planned.*.parquet"), key=lambda p: int(p.name.split(".")[1]))
     return [query.planned_file(store, p.name, run_id) for p in names]
@@ -85,7 +91,7 @@ def planned_files(run_id: int) -> list[FileRef]:
 def first_requests(run: Run) -> dict[str, Any]:
     """What a dry run's push function would have asked for first: `requests` (call, method, url, headers, body) and what
     it `said`; empty for other runs."""
-    place = Path(settings.ONDATRA.data_dir) / "dry_runs" / str(run.pk) / "requests.json"
+    place = planned_folder(run.pk) / "requests.json"
     return dict(json.loads(place.read_text(encoding="utf-8"))) if run.dry_run and place.exists() else {}
 
 

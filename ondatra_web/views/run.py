@@ -15,7 +15,7 @@ from ondatra_web import actions
 from ondatra_web.access import OPERATE, PAYLOADS, may, run_for
 from ondatra_web.forms import LEVELS, LogForm
 from ondatra_web.models import Run
-from ondatra_web.tracking.records import first_requests, kept_until, visible
+from ondatra_web.tracking.records import first_requests, kept_until, planned_files, visible
 from ondatra_web.views.shown import SignedIn, run_took
 from ondatra_web.views.steps import steps
 from ondatra_web.views.sums import planned_of, sums
@@ -65,6 +65,7 @@ def context(request: SignedIn, found: Run) -> dict[str, Any]:
         "records": visible(found),
         "payloads": payloads,
         "kept_until": kept_until(found),
+        "would_go": sum(f.rows for f in planned_files(found.pk)) if payloads and found.status == "held" else 0,
         "may_write": may(request.user, OPERATE, found.sync.workspace),
         "first": _first(found) if payloads else {},
     }

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from runtime.columns import CHANGE_TYPE, KEY, RECORD
 from runtime.errors import HeldError
 from runtime.kinds.build import Build
 from runtime.kinds.counts import Counts
 from runtime.model import MaxDeletes
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+log = logging.getLogger("ondatra.kinds")
+#: So many of the rows that would go are shown to whoever decides.
+MOST_SHOWN = 1_000
 DEFAULT = MaxDeletes(50, percent=True)
 #: A percentage of little means little.
 FROM_DELETES, FROM_DELIVERED = 1_000, 20
@@ -17,8 +30,9 @@ def can_hold(build: Build, most: int, source: int) -> bool:
     return build.model.sink is not None and _limit(build, most, source) is not None
 
 
-def check(build: Build, counts: Counts) -> None:
-    """Raises HeldError with what the run would do."""
+def check(build: Build, counts: Counts, gone: Callable[[], DataFrame]) -> None:
+    """Raises HeldError with what the run would do. `gone` is asked only then: columns of the table by which the rows
+    that would go are found in it, and nothing else."""
     limit = _limit(build, counts.deleted, counts.source) if build.model.sink is not None else None
     if limit is None:
         return
@@ -35,7 +49,24 @@ def check(build: Build, counts: Counts) -> None:
         changed=counts.changed,
         deleted=counts.deleted,
         limit=limit,
+        rows=_first(build, gone),
     )
+
+
+def _first(build: Build, gone: Callable[[], DataFrame]) -> pa.Table | None:
+    """As they stand in the table, with its columns and those that staged rows have; the run is held in any case."""
+    from pyspark.sql import functions as F
+
+    try:
+        told = gone().limit(MOST_SHOWN)
+        found = build.target("*").join(F.broadcast(told), told.columns, "left_semi").limit(MOST_SHOWN)
+        rows: pa.Table = found.toArrow()
+    except Exception as error:  # a person can decide without them
+        log.warning("the rows that %s would delete are not listed: %s", build.model.name, error)
+        return None
+    rows = rows.append_column(CHANGE_TYPE, pa.repeat("delete", rows.num_rows))
+    rows = rows.append_column(RECORD, pa.repeat(True, rows.num_rows))
+    return rows if KEY in rows.column_names else rows.append_column(KEY, pa.nulls(rows.num_rows, pa.string()))
 
 
 def _limit(build: Build, deletes: int, source: int) -> int | None:

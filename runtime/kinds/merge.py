@@ -40,7 +40,7 @@ def make(build: Build) -> Built:
     updated = int(row["do_u"] or 0)
     if not counts.changed and not counts.deleted:
         return build.settled(counts)
-    max_deletes.check(build, counts)
+    max_deletes.check(build, counts, lambda: changes.filter("__ondatra_do = 'D'").select(ROWID))
     build.filters = None  # what follows is in none
     previous = build.writer.prepare(changes)
     if updated or counts.deleted:
@@ -132,7 +132,8 @@ def _by_row(
 def _commit(build: Build, found: Found) -> Built:
     if not found.counts.changed and not found.counts.deleted:
         return build.settled(found.counts)
-    max_deletes.check(build, found.counts)
+    gone = found.gone
+    max_deletes.check(build, found.counts, lambda: gone.select(ROWID) if gone else build.target(ROWID).limit(0))
     previous = build.version
     if effort.are_few(2 * found.counts.changed + found.counts.deleted):
         build.set(effort.settings(0))

@@ -29,7 +29,8 @@ def make(build: Build) -> Built:
     changes, counts, old_rows = _compare(build)
     if not counts.changed and not counts.deleted:
         return build.settled(counts)
-    max_deletes.check(build, counts)
+    vanished = changes.filter("__ondatra_do = 'D'").selectExpr(f"__ondatra_old_key AS {KEY}")
+    max_deletes.check(build, counts, lambda: vanished)
     gone = changes.filter("__ondatra_do <> 'I'").selectExpr(f"__ondatra_old_key AS {KEY}")
     previous = build.writer.prepare(gone, KEY)
     rows = build.chosen(

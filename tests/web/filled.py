@@ -139,7 +139,7 @@ def put_records(
     rows = [{**r, "sync_configuration_id": str(run.sync_id), "sync_run_id": str(run.pk)} for r in rows]
     folder = f"sync_tracking_datasets/{run.sync.workspace.organization_id}/{run.sync_id}/{run.pk}"
     path = f"{folder}/{batch_type}.{number}.parquet"
-    store.put_new(path, _parquet(rows, SCHEMA))
+    store.put_new(path, parquet(rows))
     known = sorted(r["identifier"] for r in rows if r["identifier"] is not None)
     low, high = bounds_of(known[0], known[-1]) if known else (None, None)
     RecordFile.objects.create(
@@ -189,11 +189,11 @@ def put_calls(run: Run, folder: Path, calls: list[dict[str, Any]], *, delivery: 
         "started_at": BEGAN,
         "ended_at": BEGAN + timedelta(milliseconds=19),
     }
-    store.put_new(path, _parquet([{**told, **call} for call in calls], CALL_SCHEMA))
+    store.put_new(path, parquet([{**told, **call} for call in calls], CALL_SCHEMA))
     ApiCallFile.objects.create(run=run, delivery=delivery, url=store.url_of(path), calls=len(calls))
 
 
-def _parquet(rows: list[dict[str, Any]], schema: pa.Schema) -> bytes:
+def parquet(rows: list[dict[str, Any]], schema: pa.Schema = SCHEMA) -> bytes:
     data = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), data, compression="zstd")
     return data.getvalue()

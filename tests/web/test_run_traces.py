@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -19,8 +21,9 @@ from ondatra_web.audit import at_the_command_line
 from ondatra_web.clock import scheduling
 from ondatra_web.models import Chunk, Delivery, Run, RunLog, Sync
 from ondatra_web.runs import beginning
+from ondatra_web.tracking.records import planned_folder
 from runtime.records.filter import Filter
-from tests.web.filled import a_run, a_sync, closing, person, put_records, record, workspace
+from tests.web.filled import a_run, a_sync, closing, parquet, person, put_records, record, workspace
 
 pytestmark = pytest.mark.django_db
 Look = Callable[[str], str]
@@ -100,6 +103,26 @@ def test_who_confirmed_or_asked_again_is_told_too(look: Look, run: Run) -> None:
 
     assert "confirmed by alice" in look(f"/runs/{confirmed.pk}/")
     assert "sends records again, asked by alice, token airflow" in look(f"/runs/{again.pk}/")
+
+
+def test_a_held_run_leads_to_the_rows_that_it_would_delete(
+    look: Look, run: Run, settings: Any, tmp_path: Path, client: Client
+) -> None:
+    settings.ONDATRA = replace(settings.ONDATRA, data_dir=tmp_path)
+    held = a_run(run.sync, "held", error="3 deletes are more than @max_deletes allows", deleted=3, planned=3)
+    rows = [record(f"N{n}", "planned", outcome="planned", operation="delete", change_type="delete") for n in (7, 8)]
+    planned_folder(held.pk).mkdir(parents=True)
+    (planned_folder(held.pk) / "planned.0.parquet").write_bytes(parquet(rows))
+
+    page = look(f"/runs/{held.pk}/")
+    window = look(f"/runs/{held.pk}/records/?change_type=delete")
+    file = client.get(f"/runs/{held.pk}/records/download/?change_type=delete&format=csv&sample=on")
+    client.force_login(person("vera", run.sync.workspace, "metadata_viewer"))
+
+    assert "See the first 2 of the 3 records that it would delete" in page
+    assert (">N7<" in window, ">N8<" in window) == (True, True)
+    assert b"".join(file.streaming_content).count(b'"planned",,') == 2  # type: ignore[attr-defined]
+    assert "would delete </a>" not in look(f"/runs/{held.pk}/")
 
 
 def test_the_log_is_searched_and_narrowed_to_a_level(look: Look, run: Run) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from building import Built
 
+from runtime.columns import CHANGE_TYPE, KEY
 from runtime.errors import HeldError
 from runtime.lake import effort
 from runtime.model import MaxDeletes
@@ -65,7 +66,10 @@ def test_too_many_deletes_hold_the_build_before_it_writes(spark: Any, tmp_path: 
     table.build((1, "a"), (2, "b"), (3, "c"))
     with pytest.raises(HeldError, match="2 deletes .*max_deletes.*1") as held:
         table.build((1, "A"))
-    assert vars(held.value) == {
+    told = vars(held.value)
+    rows = told.pop("rows").select(["id", "n", KEY, CHANGE_TYPE]).to_pylist()
+    assert sorted(tuple(row.values()) for row in rows) == [(2, "b", "2", "delete"), (3, "c", "3", "delete")]
+    assert told == {
         "source": 1,
         "unchanged": 0,
         "invalid": 0,

@@ -47,8 +47,12 @@ def test_rows_whose_content_is_there_again_are_no_deletes(spark: Any, tmp_path: 
     table = Built(spark, tmp_path, "table", max_deletes=MaxDeletes(1))
     table.build((1, "a"), (2, "b"), (3, "c"))
     table.build((1, "a"), (2, "b"), (4, "d"))
-    with pytest.raises(HeldError, match="2 deletes are more than @max_deletes"):
+    with pytest.raises(HeldError, match="2 deletes are more than @max_deletes") as held:
         table.build((1, "a"), (5, "e"))
+    assert sorted(tuple(row.values()) for row in held.value.rows.select(["id", "n"]).to_pylist()) == [
+        (2, "b"),
+        (4, "d"),
+    ]
     assert table.rows() == [(1, "a"), (2, "b"), (4, "d")]
 
 

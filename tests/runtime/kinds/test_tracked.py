@@ -3,7 +3,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from building import Built
+
+from runtime.errors import HeldError
+from runtime.model import MaxDeletes
 
 
 def test_a_changed_group_is_replaced_whole_and_a_vanished_one_deleted(spark: Any, tmp_path: Path) -> None:
@@ -44,3 +48,11 @@ def test_rows_without_a_group_are_invalid(spark: Any, tmp_path: Path) -> None:
     table = Built(spark, tmp_path, "tracked", "id")
     table.build((1, "a"), (None, "n"))
     assert (table.rows(), table.invalid()) == ([(1, "a")], [(None, "n", "NULL", None)])
+
+
+def test_a_held_build_tells_the_rows_of_groups_that_would_go(spark: Any, tmp_path: Path) -> None:
+    table = Built(spark, tmp_path, "tracked", "id", max_deletes=MaxDeletes(1))
+    table.build((1, "a"), (2, "b"), (2, "c"))
+    with pytest.raises(HeldError) as held:
+        table.build((1, "A"))
+    assert sorted(row["n"] for row in held.value.rows.to_pylist()) == ["b", "c"]
