@@ -19,7 +19,7 @@ from ondatra_web.tracking.records import first_requests, kept_until, planned_fil
 from ondatra_web.views.shown import SignedIn, run_took
 from ondatra_web.views.steps import steps
 from ondatra_web.views.sums import planned_of, sums
-from ondatra_web.views.traces import lines, traces
+from ondatra_web.views.traces import MOST_LINES, lines, traces
 from runtime.errors import OndatraError
 
 MOST_REASONS = 50
@@ -59,6 +59,7 @@ def context(request: SignedIn, found: Run) -> dict[str, Any]:
         "undelivered": found.rejected + found.retrying,
         "lines": lines(found, log, prints=payloads),
         "log": log,
+        "most_lines": MOST_LINES,
         "levels": LEVELS,
         "log_asked": bool(log["level"] or log["find"]),
         "traces": traces(found),

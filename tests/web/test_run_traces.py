@@ -139,6 +139,16 @@ def test_the_log_is_searched_and_narrowed_to_a_level(look: Look, run: Run) -> No
     assert lines("?find=TOKEN") == ["Token expired", "token of row 7"]
     assert lines("?find=token&level=error") == ["Token expired"]
     assert "No line of the log matches" in look(f"/runs/{run.pk}/?find=nothing")
+    assert "> 3 lines <" in look(f"/runs/{run.pk}/")
+
+
+def test_a_log_says_that_it_goes_back_further_than_it_shows(look: Look, run: Run) -> None:
+    RunLog.objects.bulk_create(RunLog(run=run, text=f"line {n}") for n in range(201))
+
+    page = look(f"/runs/{run.pk}/")
+
+    assert "the newest 200 lines; a search finds earlier ones" in page
+    assert [" line 0</p>" in text for text in (page, look(f"/runs/{run.pk}/?find=line 0"))] == [False, True]
 
 
 @pytest.mark.parametrize(
