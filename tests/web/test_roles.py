@@ -90,6 +90,7 @@ def test_a_metadata_viewer_sees_counts_and_reasons_and_nothing_of_the_rows(clien
     found = client.get("/find/?q=N1").content.decode()
 
     assert ("has no year" in page, "View Records" in page, "N2" in page) == (True, True, False)
+    assert '<dl class="facts card">' not in page  # nothing is known of the run that may be told there
     assert ("warning" + SECRET in page, "print" + SECRET in page) == (True, False)
     assert f"/runs/{run.pk}/" not in found
     assert "N2" not in client.get(f"/syncs/{run.sync_id}/").content.decode()
