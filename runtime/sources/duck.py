@@ -18,8 +18,9 @@ from runtime.sql.said import brief, one_line
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Bytes of lists and the like that go to a worker at once.
-NESTED = 1 << 25
+#: Bytes that go to a worker at once, beside a number of rows: of lists and the like, and of other values.
+BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+NESTED, MOST = 1 << 25, (1 << 31) - 1
 _registered: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()
 _SAID = re.compile(re.escape(duck_task.MARK) + r"([A-Za-z0-9+/=]+):")
 _QUOTED = re.compile(r"'.*'|\".*\"", re.S)
@@ -27,7 +28,8 @@ _QUOTED = re.compile(r"'.*'|\".*\"", re.S)
 
 def register(spark: SparkSession, calls: Sequence[Call]) -> None:
     """Each call becomes a temporary function of this session under its name, which says what it computes."""
-    spark.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(bytes_at_once(calls)))
+    if spark.conf.get(BYTES) in (str(NESTED), str(MOST)):  # else somebody chose another
+        spark.conf.set(BYTES, str(bytes_at_once(calls)))
     known = _registered.setdefault(spark, set())
     new = [call for call in calls if call.name not in known]
     if not new:
@@ -51,11 +53,10 @@ def register(spark: SparkSession, calls: Sequence[Call]) -> None:
 
 
 def bytes_at_once(calls: Sequence[Call]) -> int:
-    """How much goes to a worker at once, beside so many rows. Spark looks for it at each row, which takes a third of
-    the time of all that it does, and not at all if it is the most that there can be: for values that are no lists,
-    the number of rows is bound enough."""
+    """Spark looks for the bytes at each row, which takes a third of the time of all that it does for it, and not at all
+    if they are the most that there can be: for values that are no lists the number of rows is bound enough."""
     nested = any(kind.endswith("]") or kind.startswith(("STRUCT", "MAP")) for c in calls for _, kind in c.inputs)
-    return NESTED if nested else (1 << 31) - 1
+    return NESTED if nested else MOST
 
 
 def check_executors(spark: SparkSession, versions: dict[str, str]) -> None:
