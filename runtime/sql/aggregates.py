@@ -58,8 +58,9 @@ def writer(*names: str) -> Callable[[Writer], Writer]:
     return add
 
 
-def write(w: Expressions, node: Node, over: str = "") -> E:
-    """An aggregate, over the rows of a group or, with `over`, of a window."""
+def write(w: Expressions, node: Node, over: str = "", *others: str) -> E:
+    """An aggregate, over the rows of a group or, with `over`, of a window; `others` are further windows whose rows take
+    part."""
     name, arguments = node["function_name"], [a["expression"] for a in node["arguments"]]
     if node.get("export_state") or name in REFUSED or any(a["name"] for a in node["arguments"]):
         raise Refused(f"{name}()" + (" OVER" if over else ""), where(node))
@@ -69,18 +70,18 @@ def write(w: Expressions, node: Node, over: str = "") -> E:
         told = f"{name}() over columns both of its own query and of the one around it"
         raise Refused(told, where(node), hint=False)
     if over:
-        return _written(w, name, arguments, node, over)
+        return _written(w, name, arguments, node, (over, *others))
     with w.below():
         made = _own(w, name, arguments, node, over)
-        collected = None if made else _collected(w, arguments, node, over)
+        collected = None if made else _collected(w, arguments, node, (over,))
     return made or _answered(w, collected, node)
 
 
-def _written(w: Expressions, name: str, arguments: list[Node], node: Node, over: str) -> E:
-    made = _own(w, name, arguments, node, over)
+def _written(w: Expressions, name: str, arguments: list[Node], node: Node, windows: tuple[str, ...]) -> E:
+    made = _own(w, name, arguments, node, *windows) if len(windows) == 1 else None
     if made:
         return made
-    collected = _collected(w, arguments, node, over)
+    collected = _collected(w, arguments, node, windows)
     with w.at(grouped=w.grouped):
         return _answered(w, collected, node)
 
@@ -199,7 +200,7 @@ def by(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> str | N
 # ---- DuckDB's, over what Spark collected
 
 
-def _collected(w: Expressions, arguments: list[Node], node: Node, over: str) -> tuple[E, Node]:
+def _collected(w: Expressions, arguments: list[Node], node: Node, windows: tuple[str, ...]) -> tuple[E, Node]:
     """The rows of a group as a list of structs, and the aggregate over one of them, `u`."""
     fields: list[E] = []
 
@@ -224,6 +225,7 @@ def _collected(w: Expressions, arguments: list[Node], node: Node, over: str) -> 
         "orders": [{**o, "expression": taken(o["expression"])} for o in orders],
     }
     condition = node.get("filter") or node.get("filter_expr")
+    over = any(windows)
     test = f" FILTER (WHERE {w.condition(condition)})" if condition and not over else ""
     names = ", ".join(f"'a{i}', {e.text}" for i, e in enumerate(fields)) or "'a', 1"
     row = f"named_struct({names})"
@@ -231,7 +233,8 @@ def _collected(w: Expressions, arguments: list[Node], node: Node, over: str) -> 
         row = f"CASE WHEN {w.condition(condition)} THEN {row} END"
     kinds = tuple(e.type for e in fields) or (Type("INTEGER"),)
     inner = Type("STRUCT", kinds, tuple(f"a{i}" for i in range(len(fields))) or ("a",))
-    return E(f"collect_list({row}){test}{over}", Type("LIST", (inner,))), asked
+    lists = [f"collect_list({row}){test}{window}" for window in windows]
+    return E(lists[0] if len(lists) == 1 else f"concat({', '.join(lists)})", Type("LIST", (inner,))), asked
 
 
 def _answered(w: Expressions, collected: tuple[E, Node] | None, node: Node) -> E:

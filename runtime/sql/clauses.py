@@ -39,6 +39,7 @@ class Select:
     order: list[tuple[int | str, str]] = field(default_factory=list)  # ordinal or text, direction
     limit: str = ""
     percent: float | None = None
+    offset: int = 0  # of a LIMIT n%
 
 
 def assembled(s: Select) -> str:
@@ -78,7 +79,7 @@ def assembled(s: Select) -> str:
         condition = " WHERE __keep"
     if s.percent is not None:
         hidden_items += part(s)
-        condition = f" WHERE __n <= CAST(__all * {s.percent!r}D / 100D AS BIGINT)"
+        condition = f" WHERE __n > {s.offset} AND __n - {s.offset} <= CAST(__all * {s.percent!r}D / 100D AS BIGINT)"
     order = " ORDER BY " + ", ".join(keys) if keys else ""
     picked = ", ".join(f"{c} AS {n}" for c, n in zip(inner, names, strict=True))
     if s.distinct:

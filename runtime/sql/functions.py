@@ -9,6 +9,7 @@ from .types import Type
 #: Functions that tell of the session, the moment, the machine or DuckDB itself, or of what its next version may change.
 REFUSED = {
     "ago",
+    "alias",
     "combine",
     "create_sort_key",
     "current_catalog",

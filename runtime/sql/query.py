@@ -226,8 +226,10 @@ class Queries:
                 for order in modifier["orders"]:
                     out.order += self.order(order, out, projections, aliases, scope, writer)
             elif modifier["type"] == "LIMIT_MODIFIER":
-                if modifier["limit_type"] == "PERCENTAGE" and not modifier.get("offset"):
+                if modifier["limit_type"] == "PERCENTAGE":
                     out.percent = float(writer.constant(modifier["limit"], "LIMIT n%"))
+                    if modifier.get("offset"):
+                        out.offset = int(writer.constant(modifier["offset"], "OFFSET with LIMIT n%"))
                 else:
                     out.limit = self.limit(modifier, writer)
             else:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from . import conditions, matching
+from .clauses import groupable
 from .expr import Expressions
 from .gate import gate, template
 from .model import Refused
@@ -169,6 +170,7 @@ class Sources:
                 raise Refused(
                     f"USING ({name}) over columns of types {' and '.join(map(str, kinds))}", where(node), hint=False
                 )
+            groupable(kinds[0], node, f"USING ({name}) over")
             scope.merged[name] = kinds[0]
         kind = node["join_type"]
         text = f"{left.text} {JOINS[kind]} {right.text} USING (" + ", ".join(map(name_quoted, using)) + ")"
@@ -279,8 +281,9 @@ class Sources:
             if len(arguments) != 1:
                 raise Refused("unnest() with options in FROM", where(node))
             listed = writer.write(arguments[0])
-            if listed.type.name != "LIST" or listed.type.element.name == "STRUCT":
-                raise Refused(f"unnest({listed.type}) in FROM", where(node))
+            named = node.get("column_name_alias") or listed.type.name == "LIST" and listed.type.element.name != "STRUCT"
+            if listed.type.name != "LIST" or not named:
+                raise Refused(f"unnest({listed.type}) in FROM without a name for its column", where(node))
             kind, series = listed.type.element, listed.text
         else:
             listed = writer.write(call(name, *arguments))

@@ -73,7 +73,7 @@ REFUSED = (
     "BIT, UNION, VARIANT, GEOMETRY, UHUGEINT, TIMESTAMP_NS, TIME WITH TIME ZONE as a column, also of a subquery: no "
     "type of Spark's holds them (cast them, or use them within one expression); a HUGEINT or a sum of more than 38 "
     "digits ends the run",
-    "unnamed structs as a column of a model or a subquery: Spark's type does not tell what they were",
+    "unnamed structs as a column of a model: Spark's type does not tell what they were",
     "GROUP BY, DISTINCT, PARTITION BY, UNION, EXCEPT and INTERSECT over maps and intervals: Spark finds others equal "
     "than DuckDB does",
     "COLLATE in GROUP BY, DISTINCT or a column of a subquery, within a key of ORDER BY or PARTITION BY other than as "
@@ -82,8 +82,9 @@ REFUSED = (
     "a column of a query that is two queries around: Spark does not find it",
     "row_number(), rank(), lag() and lead() without ORDER BY; first() and last() without ORDER BY: they have no stable "
     "answer",
-    "EXCLUDE and GROUPS in window frames, frames of intervals that are not constant, or of months on one side and days "
-    "on the other: Spark has none",
+    "EXCLUDE in window frames but for CURRENT ROW of an aggregate in ROWS, GROUPS, frames of intervals that are not "
+    "constant, of months with days, or of months on one side and days on the other, or in RANGE over times and "
+    "unsigned or huge numbers: Spark has none",
     "a condition of a FULL JOIN over columns of both sides, unless it compares a value of one side with one of the "
     "other; the same of any outer, semi or anti join after USING, or before it",
     "IN (SELECT …) over lists, structs and maps",

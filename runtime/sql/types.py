@@ -271,8 +271,6 @@ def spark_type(t: Type) -> str:
 
 def declared(t: Type) -> str:
     """The type under which a value of Spark's comes back to DuckDB; raises UnknownType where it cannot."""
-    if t.name == "STRUCT" and not all(t.fields):
-        raise UnknownType(str(t))
     for inner in t.args:
         declared(inner)
     spark_type(t)

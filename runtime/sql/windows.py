@@ -10,6 +10,7 @@ from .clauses import groupable, ordered
 from .model import Refused
 from .scope import where
 from .tree import Node
+from .types import TIMESTAMP
 
 if TYPE_CHECKING:
     from .expr import Expressions
@@ -27,7 +28,7 @@ def write(w: Expressions, node: Node) -> E:
 def written(w: Expressions, node: Node) -> E:
     name = node["function_name"]
     if node.get("exclude_clause", "NO_OTHER") != "NO_OTHER":
-        raise Refused("EXCLUDE in a window", where(node))
+        return without_own_row(w, node, name)
     over = f"OVER ({specification(w, node, name)})"
     arguments = [a["expression"] for a in node["arguments"]]
     kind = w.type(node)
@@ -43,6 +44,30 @@ def written(w: Expressions, node: Node) -> E:
         text = f"{name}({', '.join(w.write(a).text for a in arguments)}) {over}"
         return E(text if kind.name == "DOUBLE" else f"CAST({text} AS BIGINT)", kind)
     return E(value(w, node, name, arguments, over), kind)
+
+
+def without_own_row(w: Expressions, node: Node, name: str) -> E:
+    """EXCLUDE CURRENT ROW of a frame in ROWS: the rows before and those after."""
+    start, end = node["start"], node["end"]
+    sides = (
+        start.startswith(("UNBOUNDED_P", "EXPR_P", "CURRENT_ROW")),
+        end.startswith(("UNBOUNDED_F", "EXPR_F", "CURR")),
+    )
+    whole = (start, end) == ("UNBOUNDED_PRECEDING", "UNBOUNDED_FOLLOWING") and bool(node["orders"])
+    in_rows = whole or any(side.endswith("_ROWS") for side in (start, end))
+    if node["exclude_clause"] != "CURRENT_ROW" or name in RANKS | VALUES or not in_rows or not all(sides):
+        raise Refused("this form of EXCLUDE in a window", where(node), hint=False)
+
+    keys = specification(w, node, "row_number")
+    frames = []
+    if not start.startswith("CURRENT_ROW"):
+        frames.append(f"{bound(w, start, node.get('start_expr'))} AND 1 PRECEDING")
+    if not end.startswith("CURRENT_ROW"):
+        frames.append(f"1 FOLLOWING AND {bound(w, end, node.get('end_expr'))}")
+    if not frames or any(text.startswith("0 ") or text.endswith(" 0 FOLLOWING") for text in frames):
+        raise Refused("a window frame of no row", where(node), hint=False)
+    first, *others = (f" OVER ({keys} ROWS BETWEEN {text})" for text in frames)
+    return aggregates.write(w, node, first, *others)
 
 
 def value(w: Expressions, node: Node, name: str, arguments: list[Node], over: str) -> str:
@@ -70,12 +95,38 @@ def specification(w: Expressions, node: Node, name: str) -> str:
     keys = []
     for order in node["orders"]:
         item = collations.key(order["expression"])
-        keys.append(" ".join(ordered(w, w.write(item), order, item)))
+        key = w.write(item)
+        if is_ranged(node):
+            key = measured(key, item)
+        keys.append(" ".join(ordered(w, key, order, item)))
     if keys:
         out.append("ORDER BY " + ", ".join(keys))
     if name not in RANKS and name not in ("lag", "lead"):
         out += frame(w, node, bool(keys))
     return " ".join(out)
+
+
+def is_ranged(node: Node) -> bool:
+    """Whether a frame reaches as far as a value says."""
+    return any(node[side].startswith("EXPR_") and node[side].endswith("_RANGE") for side in ("start", "end"))
+
+
+def measured(key: E, item: Node) -> E:
+    """The key of a frame in RANGE, from which Spark and DuckDB measure alike: days as moments."""
+    if key.type.name == "DATE":
+        return E(f"CAST({key.text} AS TIMESTAMP_NTZ)", TIMESTAMP)
+    if key.type.name not in (
+        "TINYINT",
+        "SMALLINT",
+        "INTEGER",
+        "BIGINT",
+        "DECIMAL",
+        "DOUBLE",
+        "TIMESTAMP",
+        "TIMESTAMPTZ",
+    ):
+        raise Refused(f"a window frame in RANGE over a value of type {key.type}", where(item), hint=False)
+    return key
 
 
 def frame(w: Expressions, node: Node, ordered: bool) -> list[str]:
@@ -110,10 +161,11 @@ def bound(w: Expressions, side: str, expression: Node | None) -> str:
     if expression is None:
         raise Refused("this window frame")
     if w.type(expression).name == "INTERVAL":
-        if not w.is_constant(expression) or len(parts := constants.interval(w, expression)) != 1:
-            raise Refused("a window frame of a mixed interval, or of one that is not constant", where(expression))
-        unit, count = parts[0]
-        if unit == "MICROSECOND":
-            return f"INTERVAL '{int(count) / 1e6:.6f}' SECOND {way}"
-        return f"INTERVAL '{count}' {unit} {way}"
+        parts = dict(constants.interval(w, expression)) if w.is_constant(expression) else None
+        if parts is None or "MONTH" in parts and len(parts) > 1:
+            raise Refused("a window frame of months with days, or of what is not constant", where(expression))
+        if "MONTH" in parts:
+            return f"INTERVAL '{parts['MONTH']}' MONTH {way}"
+        micros = int(parts.get("MICROSECOND", 0)) + int(parts.get("DAY", 0)) * 86_400_000_000
+        return f"INTERVAL '{micros // 10**6}.{micros % 10**6:06}' SECOND {way}"
     return f"{w.constant(expression, 'the bound of a window frame')} {way}"

@@ -15,7 +15,7 @@ import generated
 
 from runtime.lake import effort
 from runtime.model import Column
-from runtime.sources import plans
+from runtime.sources import duck, plans
 from runtime.sql import SqlProblems, translate
 from runtime.sql.types import carried, parse, spark_type
 
@@ -105,9 +105,12 @@ def compare(
         if len(some) == 1:
             found.different[some[0]] = f"failed: {str(error)[:300]}"
             found.note(kinds[some[0]][0], some[0], "different")
-        else:
-            for part in (some[: len(some) // 2], some[len(some) // 2 :]):
-                compare(spark, con, part, by, kinds, columns, found)
+            return
+        told = duck.said(error, translated(select, columns).calls)
+        one = next((e for e in some if told and told[1].partition(": ")[0] in e), None)
+        parts = ([one], [e for e in some if e != one]) if one else (some[: len(some) // 2], some[len(some) // 2 :])
+        for part in parts:
+            compare(spark, con, part, by, kinds, columns, found)
         return
     con.register("ours", ours)
     shown = [f"CAST(CAST(x{i} AS {generated.compared(kinds[e][1])}) AS VARCHAR)" for i, e in enumerate(some)]

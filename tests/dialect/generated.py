@@ -11,7 +11,7 @@ from pathlib import Path
 import duckdb
 
 from runtime.sql.functions import REFUSED, VOLATILE
-from runtime.sql.types import carried, parse
+from runtime.sql.types import UnknownType, carried, parse, spark_type
 
 #: A function, and expressions of which one is to be tried.
 Choice = tuple[str, list[str]]
@@ -228,16 +228,32 @@ def answers(con: duckdb.DuckDBPyConnection, choices: Iterable[Choice], by: str) 
     bind, that fail, or whose values no type of Spark's holds, are left out."""
     out: dict[str, tuple[str, str]] = {}
     for name, expressions in choices:
-        for expression in expressions:
+        for expression in (form for one in expressions for form in (one, f"CAST({one} AS VARCHAR)")):
             try:
                 kind = con.execute(f"DESCRIBE SELECT {expression} AS x {by}").fetchall()[0][1]
+                if not is_column(kind):
+                    continue
                 held = carried(parse(kind))
-                con.execute(f"SELECT count(CAST(x AS {held}) IS NULL) FROM (SELECT {expression} AS x {by})").fetchall()
+                rows = f"FROM (SELECT {expression} AS x {by})"
+                con.execute(f"SELECT count(CAST(x AS {held}) IS NULL) {rows}").fetchall()
+                if (
+                    kind.startswith(("DATE", "TIMESTAMP"))
+                    and con.execute(f"SELECT x {rows} WHERE NOT isfinite(x)").fetchall()
+                ):  # which ends a run: their text is looked at
+                    continue
             except (duckdb.Error, ValueError, OverflowError):
                 continue
             out[expression] = name, kind
             break
     return out
+
+
+def is_column(kind: str) -> bool:
+    """Whether a model may have a column of that type; else the text of a value is looked at."""
+    try:
+        return bool(spark_type(parse(kind))) and "INTERVAL" not in kind and "TUPLE" not in kind
+    except UnknownType:
+        return False
 
 
 def compared(kind: str) -> str:
