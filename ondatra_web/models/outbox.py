@@ -14,6 +14,9 @@ from ondatra_web.models.syncs import Sync
 UNDELIVERED = Q(due_rows__gt=0) | Q(rejected_rows__gt=0) | Q(blocked_rows__gt=0)
 
 
+SEALED = Q(status="sealed")
+
+
 class Chunk(models.Model):
     """An immutable staged file of changes, and what is still undelivered of it.
 
@@ -71,7 +74,10 @@ class Delivery(models.Model):
 
     class Meta:
         verbose_name_plural = "deliveries"
-        indexes = [models.Index(fields=["run", "status", "ordinal"])]
+        indexes = [
+            models.Index(fields=["run", "status", "ordinal"]),
+            models.Index(fields=["status"], condition=SEALED, name="delivery_sealed"),
+        ]
         constraints = [models.UniqueConstraint(fields=["run", "chunk"], name="one_delivery_a_run_and_chunk")]
 
     def __str__(self) -> str:

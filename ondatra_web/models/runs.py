@@ -27,6 +27,8 @@ COUNTS = (
 )
 
 
+#: Databases use the index of such a condition only for questions that ask just so.
+PENDING = Q(tracking="pending")
 #: Runs that have ended and of which alerts do not know yet.
 UNJUDGED = Q(judged=False, ended_at__isnull=False)
 
@@ -103,6 +105,7 @@ class Run(models.Model):
             models.Index(fields=["sync", "-id"]),
             models.Index(fields=["status"]),
             models.Index(fields=["id"], condition=UNJUDGED, name="run_unjudged"),
+            models.Index(fields=["sync"], condition=PENDING, name="run_pending"),
         ]
         constraints = [
             # One run of a sync works at a time, whatever starts it.

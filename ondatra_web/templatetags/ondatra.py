@@ -151,7 +151,10 @@ def has_records(run: Run) -> str:
 
 @register.filter
 def needs_count(request: HttpRequest) -> int:
-    return needs.count(request.user, chosen_organization(request)) if request.user.is_authenticated else 0
+    if not request.user.is_authenticated:
+        return 0
+    known: int | None = getattr(request, "_needs", None)
+    return needs.count(request.user, chosen_organization(request)) if known is None else known
 
 
 @register.filter

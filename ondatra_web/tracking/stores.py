@@ -52,9 +52,8 @@ def credentials_of(bucket: Bucket) -> Credentials:
 
 def unwritten(organization_id: int) -> int:
     """Records whose files wait for their store."""
-    waiting = Delivery.objects.filter(
-        run__sync__workspace__organization_id=organization_id, status=Delivery.Status.SEALED
-    )
+    sealed = Delivery.objects.filter(status=Delivery.Status.SEALED)  # few of all that there were
+    waiting = Delivery.objects.filter(run__sync__workspace__organization_id=organization_id, pk__in=sealed.values("pk"))
     return int(waiting.aggregate(n=Sum("records"))["n"] or 0)
 
 

@@ -21,6 +21,7 @@ MOST = 20
 def home(request: SignedIn) -> HttpResponse:
     here = chosen_organization(request)
     found, total = needs(request.user, here, MOST)
+    request._needs = total  # type: ignore[attr-defined]  # the rail beside the page tells it, too
     alerts = open_alerts(request.user, here)
     told = {"needs": found, "needs_total": total, "alerts": alerts[:FEW], "alerts_total": alerts.count()}
     return render(request, "home/home.html", {**told, **list_context(request, size=SIZE)})

@@ -106,7 +106,8 @@ def sync(request: SignedIn, sync_id: int) -> HttpResponse:
     page = page_of(_runs(found, form.chosen), form.number, HISTORY)
     for run in page.object_list:
         run.sync = found  # so that the rows ask for nothing more
-    working = found.run_set.filter(status__in=Run.ACTIVE).order_by("-id").first()
+    active = Run.objects.filter(status__in=Run.ACTIVE)  # few of all; its own may be thousands
+    working = found.run_set.filter(pk__in=active.values("pk")).order_by("-id").first()
     item = listed([found])[0]
     payloads = may(request.user, PAYLOADS, found.workspace)
     kept = {name: value for name, value in form.chosen.items() if value and name != "page"}

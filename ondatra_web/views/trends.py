@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
-from django.db.models import Count, F, Max, Sum
-from django.db.models.functions import TruncDate
+from django.db.models import Count, F, FloatField, Func, Max, Sum, TextField
+from django.db.models.functions import Cast, Substr
 from django.utils import timezone
 
 from ondatra_web.durations import duration
@@ -40,31 +40,43 @@ class Trend:
 def trends(sync: Sync) -> list[Trend]:
     """One query, however many runs; none where nothing ran."""
     first = timezone.now().date() - timedelta(days=DAYS - 1)
-    days = {told["day"]: told for told in _by_day(sync, first)}
+    days = {date.fromisoformat(told["day"]): told for told in _by_day(sync, first)}
     if not days:
         return []
     return [
         _trend("Rows sent", "", first, {d: t["sent"] or 0 for d, t in days.items()}, _rows),
         _trend("Rejected or due again", "bad", first, {d: t["bad"] or 0 for d, t in days.items()}, _rows),
-        _trend("Duration, longest run", "", first, {d: _seconds(t["took"]) for d, t in days.items()}, _length),
-        _trend("Lag, from call to end", "", first, {d: _seconds(t["lag"]) for d, t in days.items()}, _length),
+        _trend("Duration, longest run", "", first, {d: t["took"] or 0.0 for d, t in days.items()}, _length),
+        _trend("Lag, from call to end", "", first, {d: t["lag"] or 0.0 for d, t in days.items()}, _length),
     ]
 
 
 def _by_day(sync: Sync, first: date) -> Any:
-    runs = Run.objects.filter(sync=sync, created_at__date__gte=first, dry_run=False).exclude(status=Run.Status.SKIPPED)
+    began = datetime.combine(first, time(), UTC)
+    runs = Run.objects.filter(sync=sync, created_at__gte=began, dry_run=False).exclude(status=Run.Status.SKIPPED)
     return (
-        runs.annotate(day=TruncDate("created_at"))
+        runs.annotate(day=Substr(Cast("created_at", TextField()), 1, 10))
         .values("day")
         .annotate(
             runs=Count("pk"),
             sent=Sum("succeeded"),
             bad=Sum(F("rejected") + F("retrying")),
-            took=Max(F("ended_at") - F("started_at")),
-            lag=Max(F("ended_at") - F("created_at")),
+            took=Max(Seconds("ended_at", "started_at")),
+            lag=Max(Seconds("ended_at", "created_at")),
         )
         .order_by("day")
     )
+
+
+class Seconds(Func):
+    """From the second moment to the first. SQLite asks Python for Django's own difference and day of each row."""
+
+    arity, output_field = 2, FloatField()
+    template, arg_joiner = "EXTRACT(EPOCH FROM (%(expressions)s))::double precision", " - "
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        days = "(julianday(%(expressions)s)) * 86400.0"
+        return self.as_sql(compiler, connection, template=days, arg_joiner=") - julianday(")
 
 
 def _trend(label: str, tone: str, first: date, values: dict[date, float], text: Any) -> Trend:
@@ -86,7 +98,3 @@ def _rows(number: float) -> str:
 
 def _length(seconds: float) -> str:
     return duration(timedelta(seconds=seconds))
-
-
-def _seconds(length: timedelta | None) -> float:
-    return length.total_seconds() if length else 0.0
