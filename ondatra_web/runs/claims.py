@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from ondatra_web import workers
 from ondatra_web.models import Answer, Chunk, Delivery, Job, Run
+from ondatra_web.runs import progress
 from ondatra_web.runs.patience import patiently
 from runtime.delivery import answers
 from runtime.delivery.outbox import Claim, OpenJob
@@ -49,6 +50,9 @@ def _choose(run: Run, slots: int, max_concurrent: int, mine: list[tuple[int, int
         mine.append((chosen.pk, chosen.lease + 1))
         _taken.update(mine)  # before the commit, after which other threads of this process see it
         Delivery.objects.filter(pk=chosen.pk).update(status=status, owner=workers.me(), lease=chosen.lease + 1)
+        if chosen.owner is not None and chosen.status != Delivery.Status.WAITING and not workers.is_me(chosen.owner):
+            told = f"{chosen.owner} was lost: chunk {chosen.ordinal + 1} goes on with {workers.me()}"
+            progress.say(run.pk, [("warning", told)])
 
 
 def _free(run: Run, slots: int, max_concurrent: int) -> Delivery | None:

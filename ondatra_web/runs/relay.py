@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ondatra_web import queue, workers
 from ondatra_web.models import Delivery, Run
-from ondatra_web.runs import beginning, claims, delivering, ending, execution, resending, walk
+from ondatra_web.runs import beginning, claims, delivering, ending, execution, progress, resending, walk
 from ondatra_web.runs.patience import patiently
 from ondatra_web.runs.walk import Walk
 from runtime.errors import OndatraError
@@ -16,6 +16,9 @@ def stage(run_id: int) -> None:
     left_behind = run.status == Run.Status.WORKING and not run.staged and not beginning.is_alive(run)
     if run.status != Run.Status.QUEUED and not left_behind:
         return
+    if left_behind and run.owner is not None:
+        told = f"{run.owner} was lost while it built the run: {workers.me('pipeline')} begins anew"
+        patiently(progress.say)(run.pk, [("warning", told)])
     try:
         made, why = _staged(run)
     except OndatraError as error:
