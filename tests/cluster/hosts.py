@@ -83,6 +83,13 @@ class Host:
             self.network.ip("link", "set", self.link, "down")
         self.end()
 
+    def slows(self, rate: str) -> None:
+        """Its wire carries no more than that from now on, both ways; the loopback of a machine knows no such thing."""
+        if not self.network.why:
+            limit = ["root", "tbf", "rate", rate, "burst", "16kb", "latency", "2s"]
+            self.network.tc("dev", self.link, *limit)
+            self.network.tc("dev", "eth0", *limit, space=self.space)
+
     def end(self) -> None:
         for process in self.running:
             with suppress(ProcessLookupError):
@@ -130,6 +137,10 @@ class Network:
 
     def ip(self, *command: str) -> None:
         subprocess.run(["ip", *command], check=True, capture_output=True, text=True)
+
+    def tc(self, *command: str, space: str = "") -> None:
+        there = ["-n", space] if space else []
+        subprocess.run(["tc", *there, "qdisc", "add", *command], check=True, capture_output=True, text=True)
 
     def host(self, name: str, hidden: Sequence[Path] = ()) -> Host:
         number = len(self.hosts) + 2

@@ -82,3 +82,15 @@ def test_a_push_host_without_power_loses_no_row_and_the_others_end_the_run(insta
     assert re.search(
         r"push push-1/\d+ was lost: chunk \d goes on with push push-[23]/\d+", install.page(f"runs/{run}/")
     )
+
+
+def test_a_slow_bucket_costs_time_and_no_record(install: Install) -> None:
+    install.destination.seconds.clear()
+    install.destination.changes("one")
+    install.host("s3").slows("1mbit")
+
+    run = int(re.findall(r"^run (\d+)$", install.manage("shell", "-c", STAGED), re.M)[0])
+    ended = install.ended(run, 90)
+    records = install.api("GET", f"sync_runs/{run}/records_count")
+    assert (ended["run_status"], records) == ("completed", [{"record_count": CHUNKS * ROWS}])
+    assert sorted(row["id"] for row in install.destination.rows("one")) == list(range(CHUNKS * ROWS))
