@@ -170,6 +170,8 @@ SPECTACULAR_SETTINGS = {
         "AlertLevelEnum": "ondatra_web.models.alerts.AlertLevel",
         "ChannelKindEnum": "ondatra_web.models.alerts.AlertChannel.Kind",
         "DeliveryStatusEnum": "ondatra_web.models.alerts.AlertDelivery.Status",
+        "AlertStateEnum": ["open", "acknowledged", "resolved"],
+        "HealthStateEnum": ["ok", "warning", "bad"],
     },
 }
 if ONDATRA.redis_url:  # workers of the web share the counts of the rate limit
