@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 NESTED, MOST = 1 << 25, (1 << 31) - 1
 _registered: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()
+#: Applications of Spark whose executors were asked.
+_fit: set[str] = set()
 _SAID = re.compile(re.escape(duck_task.MARK) + r"([A-Za-z0-9+/=]+):")
 _QUOTED = re.compile(r"'.*'|\".*\"", re.S)
 
@@ -40,8 +42,7 @@ def register(spark: SparkSession, calls: Sequence[Call]) -> None:
 
     cloudpickle.register_pickle_by_value(duck_task)  # a worker may not find this project
     versions = duck_task.packages()
-    if not known:
-        check_executors(spark, versions)
+    check_executors(spark, versions)
     rule = passes.rule(spark, cloudpickle.dumps((duck_task.passer(passes.SLOT), None), protocol=3))
     for call in new:
         kind = DataType.fromDDL(call.returns)
@@ -60,9 +61,9 @@ def bytes_at_once(calls: Sequence[Call]) -> int:
 
 
 def check_executors(spark: SparkSession, versions: dict[str, str]) -> None:
-    """Asks the Python of an executor elsewhere, once a session. ConfigError where it lacks what a task needs."""
+    """Asks the Python of an executor elsewhere, once. ConfigError where it lacks what a task needs."""
     context = spark.sparkContext
-    if context.master.startswith("local"):
+    if context.master.startswith("local") or context.applicationId in _fit:
         return
     try:
         [unfit] = context.parallelize([versions], 1).map(duck_task.missing).collect()
@@ -71,6 +72,7 @@ def check_executors(spark: SparkSession, versions: dict[str, str]) -> None:
         raise ConfigError(f"the Python of Spark's executors does not answer: {told}") from None
     if unfit:
         raise ConfigError(unfit)
+    _fit.add(context.applicationId)
 
 
 def told(call: Call, versions: dict[str, str], kind: Any) -> str:

@@ -155,7 +155,9 @@ def missing(versions: dict[str, str]) -> str:
     if found == versions:
         return ""
     wanted, have = (" and ".join(f"{n} {v}" for n, v in side.items()) for side in (versions, found))
-    return f"the Python of Spark's executors needs {wanted}, and has {have}: set PYSPARK_PYTHON or spark.archives"
+    return (
+        f"the Python of Spark's executors needs {wanted}, and has {have}: set PYSPARK_PYTHON or ONDATRA_SPARK_archives"
+    )
 
 
 def packages() -> dict[str, str]:
