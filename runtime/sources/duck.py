@@ -43,7 +43,7 @@ def register(spark: SparkSession, calls: Sequence[Call]) -> None:
     cloudpickle.register_pickle_by_value(duck_task)  # a worker may not find this project
     versions = duck_task.packages()
     check_executors(spark, versions)
-    rule = passes.rule(spark, cloudpickle.dumps((duck_task.passer(passes.SLOT), None), protocol=3))
+    rule = passes.rule(spark, lambda: cloudpickle.dumps((duck_task.passer(passes.SLOT), None), protocol=3))
     for call in new:
         kind = DataType.fromDDL(call.returns)
         asking = duck_task.Asking(call.name, call.inputs, call.expressions, versions)
