@@ -57,7 +57,7 @@ def processes() -> list[Finding]:
 
 
 def _of_kind(kind: str, alive: list[Worker], last: datetime | None) -> Finding:
-    part = kind.capitalize() if kind == "scheduler" else f"{kind.capitalize()} workers"
+    part = kind.capitalize() if kind == "scheduler" else f"{kind.capitalize().removesuffix('s')} workers"
     if not alive:
         todo = f"start it: {settings.ONDATRA.command('up')} starts all of them; until then {KINDS[kind]}"
         return Finding(part, BAD, "none lives" if last else "none lives, and none did before", todo, seen=last)

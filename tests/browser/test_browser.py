@@ -56,7 +56,7 @@ def test_the_environment_tells_which_processes_live(signed_in: Page, install: In
         row.locator("td").first.inner_text(): row.locator(".tag").inner_text()
         for row in signed_in.locator("tbody tr").all()
     }
-    works = ("Database", "Redis", "Pipeline workers", "Push workers", "Alerts workers", "Spark", "Store", "Versions")
+    works = ("Database", "Redis", "Pipeline workers", "Push workers", "Alert workers", "Spark", "Store", "Versions")
     assert {part: told[part] for part in (*works, "Scheduler")} == {
         **dict.fromkeys(works, "Works"),
         "Scheduler": "Does not work",

@@ -28,7 +28,7 @@ PARTS = [
     "Redis",
     "Pipeline workers",
     "Push workers",
-    "Alerts workers",
+    "Alert workers",
     "Scheduler",
     "Spark",
     "Store",
