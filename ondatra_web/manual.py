@@ -166,7 +166,7 @@ def _address(told: str) -> str:
 def _code(renderer: Any, tokens: Sequence[Token], at: int, _options: Any, _env: Any) -> str:
     """Code may be wider than the window: it can be reached and moved by keys."""
     text = tokens[at].content
-    return format_html('<pre tabindex="0" role="region" aria-label="Code"><code>{}</code></pre>\n', text)
+    return format_html('<pre tabindex="0" role="group" aria-label="Code"><code>{}</code></pre>\n', text)
 
 
 def _markdown() -> MarkdownIt:

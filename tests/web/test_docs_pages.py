@@ -71,7 +71,7 @@ def test_a_page_has_its_sections_code_tables_and_neighbours(reader: Client) -> N
     assert re.findall(r'<a href="#(.*?)">', page.split('aria-label="On this page"')[1].split("</nav>")[0]) == [
         re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in re.findall(r"^## (.+)", SETTINGS, re.M)
     ]
-    assert '<pre tabindex="0" role="region" aria-label="Code"><code>ONDATRA_LAKE_URL=s3://bucket/lake' in page
+    assert '<pre tabindex="0" role="group" aria-label="Code"><code>ONDATRA_LAKE_URL=s3://bucket/lake' in page
     assert "<td><code>ONDATRA_DATA_DIR</code></td>" in page
     assert re.findall(r'<a href="(.*?)" aria-current="page">', page) == ["/docs/", "/docs/settings/"]
     assert [word in page for word in ("← Commands", "People: roles, records, audit log →")] == [True, True]
