@@ -103,9 +103,9 @@ def text(said: dict[str, Any]) -> str:
             for name in ROWS
             if counts[name] or name in ("source", "succeeded")
         )
-        took = f" in {duration(timedelta(seconds=sync['seconds']))}" if sync["seconds"] is not None else ""
-        head = f"{sync['sync']}: run {sync['run_id']} {sync['status'].replace('_', ' ')}{took}"
-        lines += ["", head, f"    {shown}"]
+        lines += ["", f"{sync['sync']}: run {sync['run_id']} {sync['status'].replace('_', ' ')}", f"    {shown}"]
+        if sync["seconds"] is not None:
+            lines.append(f"    took {duration(timedelta(seconds=sync['seconds']))}, with what was built for it")
         if sync["error"]:
             lines.append(f"    {sync['error']}")
         lines += [f"    {line}" for line in _asked(sync.get("first_requests") or {})]
