@@ -63,7 +63,13 @@ def open_place(url: str) -> tuple[fs.FileSystem, str]:
 def _s3(pid: int, endpoint: str, region: str, key: str) -> fs.S3FileSystem:
     """One client a process, endpoint and key; a client does not survive a fork. Without an endpoint it is AWS."""
     scheme, _, host = endpoint.rstrip("/").rpartition("://")
-    return fs.S3FileSystem(endpoint_override=host or None, scheme=scheme or "https", region=region)
+    return fs.S3FileSystem(
+        endpoint_override=host or None,
+        scheme=scheme or "https",
+        region=region,
+        connect_timeout=5,
+        request_timeout=60,  # without an answer; its own three seconds end a request that a slow wire holds up
+    )
 
 
 def remove(url: str) -> None:

@@ -68,20 +68,24 @@ def test_services_start_by_their_commands_and_tell_that_they_live(install: Insta
 
 
 def test_a_push_host_without_power_loses_no_row_and_the_others_end_the_run(install: Install) -> None:
-    install.destination.seconds["one"] = 0.7
+    install.destination.seconds["one"] = 2
     run = int(re.findall(r"^run (\d+)$", install.manage("shell", "-c", STAGED), re.M)[0])
-    until(lambda: len(install.destination.rows("one")) >= 8_000, "the delivery is under way")
+    until(lambda: len(install.destination.rows("one")) >= 1_000, "the delivery is under way")
     before = install.api("GET", f"sync_runs/{run}")["run_status"]
-    install.host("push-1").dies()
+    asked = (
+        "from ondatra_web.models import Delivery; "
+        f"print('at', Delivery.objects.filter(run={run}, status='claimed').latest('ordinal').owner.host)"
+    )
+    lost = re.findall(r"^at (\S+)$", install.manage("shell", "-c", asked), re.M)[0]
+    install.host(lost).dies()
 
     ended, sent = install.ended(run, 90), [row["id"] for row in install.destination.rows("one")]
     records = install.api("GET", f"sync_runs/{run}/records_count")
     assert (before, ended["run_status"], records) == ("working", "completed", [{"record_count": CHUNKS * ROWS}])
     assert set(sent) == set(range(CHUNKS * ROWS))
-    assert len(sent) <= CHUNKS * ROWS + 4_000, "only calls that were under way go again"
-    assert re.search(
-        r"push push-1/\d+ was lost: chunk \d goes on with push push-[23]/\d+", install.page(f"runs/{run}/")
-    )
+    assert len(sent) <= CHUNKS * ROWS + 8_000, "only calls that were under way go again"
+    said = rf"push {lost}/\d+ was lost: chunk \d goes on with push (?!{lost})push-\d/\d+"
+    assert re.search(said, install.page(f"runs/{run}/"))
 
 
 def test_a_slow_bucket_costs_time_and_no_record(install: Install) -> None:
@@ -92,5 +96,6 @@ def test_a_slow_bucket_costs_time_and_no_record(install: Install) -> None:
     run = int(re.findall(r"^run (\d+)$", install.manage("shell", "-c", STAGED), re.M)[0])
     ended = install.ended(run, 90)
     records = install.api("GET", f"sync_runs/{run}/records_count")
-    assert (ended["run_status"], records) == ("completed", [{"record_count": CHUNKS * ROWS}])
+    assert ended["run_status"] == "completed", ended["error_message"]
+    assert records == [{"record_count": CHUNKS * ROWS}]
     assert sorted(row["id"] for row in install.destination.rows("one")) == list(range(CHUNKS * ROWS))
