@@ -10,6 +10,7 @@ from django.contrib.auth.decorators import login_required
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.html import format_html_join
 from django.views.decorators.http import require_safe
 
 from ondatra_web.access import Person, chosen_organization, model_state_for, model_states_of, syncs_of
@@ -121,4 +122,5 @@ def _drawn(
         }
         for spot in drawing.spots
     ]
-    return {"drawing": drawing, "boxes": boxes, "box_width": graph.WIDTH, "box_height": graph.HEIGHT}
+    edges = format_html_join("", '<path d="{}" />', ((path,) for path in drawing.paths))
+    return {"drawing": drawing, "edges": edges, "boxes": boxes, "box_width": graph.WIDTH, "box_height": graph.HEIGHT}
