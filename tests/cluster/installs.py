@@ -238,6 +238,7 @@ _SPARK = {
     "ONDATRA_SPARK_executor_cores": "1",
     "ONDATRA_SPARK_executor_memory": "512m",
     "ONDATRA_SPARK_network_timeout": "20s",
+    "ONDATRA_SPARK_network_timeoutInterval": "10s",
     "ONDATRA_SPARK_executor_heartbeatInterval": "3s",
 }
 _ENV = {
