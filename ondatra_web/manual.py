@@ -23,7 +23,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Write syncs": ("push-functions", "dialect", "connections", "destinations"),
     "See what happened": ("pages", "records", "sync-tracking-files", "alerts"),
     "Use it from programs": ("api", "commands"),
-    "Run an install": ("settings", "people", "security", "lake", "cluster", "support", "benchmarks"),
+    "Run an install": ("settings", "people", "security", "lake", "cluster", "scale", "support", "benchmarks"),
     "Change Ondatra": ("architecture", "contributing"),
 }
 OTHERS = "Besides"
