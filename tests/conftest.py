@@ -171,8 +171,11 @@ def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[s
 
 
 def pytest_configure() -> None:
-    """Passwords of tests need no million rounds."""
+    """Passwords of tests need no million rounds, and no answer of a live server waits 40 ms for its second half."""
     from django.conf import settings
+    from django.core.servers.basehttp import WSGIRequestHandler
+
+    WSGIRequestHandler.disable_nagle_algorithm = True
 
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 

@@ -63,7 +63,7 @@ def test_the_process_does_it_itself_where_it_is_told_to_or_sees_other_secrets(ca
     monkeypatch.setenv("TOKEN", "the worker's")
     contacts(case, (1, "a@x"), text='def push(rows):\n    print(env.get("TOKEN") == "")\n    return {}\n')
     code, out, err = run(case, *flags, **env)
-    assert code == 1 and "Java" in out
+    assert (code, out.split()[:2]) == (1, ["failed", SYNC])
 
 
 def test_ctrl_c_stops_the_run_that_another_process_makes(case, worker):
