@@ -16,30 +16,34 @@ pytestmark = pytest.mark.server
 THERE = {"web": "web", "alerts": "web", "scheduler": "web", "push": "push-1"}
 HOSTS = {"push-1": "push", "push-2": "push-more", "push-3": "push-more"}
 CHUNKS, ROWS = 3, 10_000
-#: What a pipeline worker leaves to the push workers, without its Spark.
+#: What a pipeline worker leaves to the push workers, without its Spark: files first, then all rows at once.
 STAGED = f"""
-import io
+import io, uuid
 import numpy as np, pyarrow as pa, pyarrow.parquet as pq
 from django.conf import settings
+from django.db import transaction
 from ondatra_web.models import Chunk, Delivery, Run, Sync
 from ondatra_web.runs import relay
 from runtime.staging import states
 from runtime.store.opening import open_store
 sync, store, n = Sync.objects.get(name="sync.one"), open_store(settings.ONDATRA.staging_url), {ROWS}
-amounts = dict.fromkeys(("source_count", "changed", "planned"), {CHUNKS} * n)
-run = Run.objects.create(sync=sync, status="working", staged=True, **amounts)
-columns = [["id", "BIGINT", "BIGINT"]]
-Sync.objects.filter(pk=sync.pk).update(columns=columns)
+columns, urls = [["id", "BIGINT", "BIGINT"]], []
 for ordinal in range({CHUNKS}):
     ids = pa.array(range(ordinal * n, (ordinal + 1) * n), pa.int64())
     names = ["id", "__ondatra_rowid", "__ondatra_change_type", "__ondatra_key", "__ondatra_record"]
     rows = pa.table([ids, ids, ["insert"] * n, ids.cast(pa.string()), [True] * n], names=names)
-    data, path = io.BytesIO(), f"1/{{sync.pk}}/{{run.pk}}/{{ordinal}}.parquet"
+    data, path = io.BytesIO(), f"1/{{sync.pk}}/{{uuid.uuid4().hex}}.parquet"
     pq.write_table(rows, data)
     store.put_new(path, data.getvalue())
-    chunk = Chunk.objects.create(sync=sync, staged_by=run, url=store.url_of(path), rows=n, records=n, columns=columns,
-                                 states=states.pack(np.full(n, states.UNTRIED, np.uint8)))
-    Delivery.objects.create(run=run, chunk=chunk, ordinal=ordinal, phase=1, rows=n, records=n)
+    urls.append(store.url_of(path))
+amounts = dict.fromkeys(("source_count", "changed", "planned"), {CHUNKS} * n)
+with transaction.atomic():
+    Sync.objects.filter(pk=sync.pk).update(columns=columns)
+    run = Run.objects.create(sync=sync, status="working", staged=True, **amounts)
+    for ordinal, url in enumerate(urls):
+        chunk = Chunk.objects.create(sync=sync, staged_by=run, url=url, rows=n, records=n, columns=columns,
+                                     states=states.pack(np.full(n, states.UNTRIED, np.uint8)))
+        Delivery.objects.create(run=run, chunk=chunk, ordinal=ordinal, phase=1, rows=n, records=n)
 relay._wake(run, 6)
 print("run", run.pk)
 """
