@@ -170,7 +170,7 @@ SPECTACULAR_SETTINGS = {
         "AlertLevelEnum": "ondatra_web.models.alerts.AlertLevel",
         "ChannelKindEnum": "ondatra_web.models.alerts.AlertChannel.Kind",
         "DeliveryStatusEnum": "ondatra_web.models.alerts.AlertDelivery.Status",
-        "AlertStateEnum": ["open", "acknowledged", "resolved"],
+        "AlertStateEnum": "ondatra_web.api.alert_shapes.STATES",
         "HealthStateEnum": ["ok", "warning", "bad"],
     },
 }

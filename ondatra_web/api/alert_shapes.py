@@ -10,10 +10,12 @@ from rest_framework import serializers
 
 from ondatra_web.models import Alert, AlertChannel, AlertDelivery, AlertEvent, AlertKind, AlertRule, Sync
 
+STATES = ["open", "acknowledged", "resolved"]
+
 
 class AlertShape(serializers.ModelSerializer[Alert]):
     alert_type = serializers.ChoiceField(source="kind", choices=AlertKind.choices)
-    state = serializers.ChoiceField(choices=["open", "acknowledged", "resolved"])
+    state = serializers.ChoiceField(choices=STATES)
     message = serializers.CharField(source="summary")
     sync = serializers.CharField(source="sync.name")
     sync_run_id = serializers.IntegerField(source="run_id", allow_null=True)

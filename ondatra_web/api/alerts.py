@@ -14,13 +14,12 @@ from rest_framework.response import Response
 from ondatra_web.access import ADMINISTER, OPERATE
 from ondatra_web.alerts import rules, states
 from ondatra_web.alerts.kinds import MEASURES, SORTS
-from ondatra_web.api.alert_shapes import AlertShape, OneAlertShape, RuleShape
+from ondatra_web.api.alert_shapes import STATES, AlertShape, OneAlertShape, RuleShape
 from ondatra_web.api.base import PAGES, Api, PageForm, answer, answers, checked, enveloped, paged, scope_of
 from ondatra_web.api.errors import Conflict
 from ondatra_web.models import AlertEvent, AlertKind, AlertLevel, AlertRule, Sync, Workspace
 from runtime.errors import ConfigError
 
-STATES = ["open", "acknowledged", "resolved"]
 UNITS = sorted({unit for sort in SORTS.values() for unit in sort.units})
 MOST = 1_000_000_000
 
