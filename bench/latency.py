@@ -16,6 +16,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.parse
 import urllib.request
@@ -90,7 +91,7 @@ def ended(after: int) -> Any:
     raise SystemExit("no run came to its end")
 
 
-def serve(folder: Path, env: dict[str, str]) -> tuple[subprocess.Popen[str], str]:
+def serve(env: dict[str, str]) -> tuple[subprocess.Popen[str], str]:
     """The served install and its address, once its engine is ready."""
     process = subprocess.Popen(
         [sys.executable, "-m", "ondatra_web", "up"], cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True
@@ -154,12 +155,13 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=6_000)
     asked = parser.parse_args()
 
-    folder = install("latency")
     with served() as url:
-        made = project(folder, url)
-        env = {**os.environ, "ONDATRA_PROJECT_DIR": str(made)}
+        made = project(Path(tempfile.mkdtemp(prefix="bench-latency-")), url)
+        os.environ["ONDATRA_PROJECT_DIR"] = str(made)
+        install("latency")
+        env = dict(os.environ)
         write(made, asked.rows, 0)
-        process, address = serve(folder, env)
+        process, address = serve(env)
         try:
             subprocess.run([sys.executable, "-m", "ondatra_web", "run"], cwd=ROOT, env=env, check=True)
             took = measured(ways(address, env), made, asked.rows, asked.rounds)
