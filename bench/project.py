@@ -20,7 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -94,14 +94,14 @@ class Case:
 
 def main(names: list[str], rounds: int, share: float) -> None:
     cases = []
+    home = install("project")
+    os.environ.setdefault("ONDATRA_JARS_DIR", str(ROOT / ".venv" / "jars"))
     for name in names:
-        folder = install(f"project-{name}")
-        os.environ.setdefault("ONDATRA_JARS_DIR", str(ROOT / ".venv" / "jars"))
-        with ExitStack() as stack:
-            source = stack.enter_context({"database": database, "files": files}[name](folder, share))
-            workspace(folder / "project", "bench")
+        folder = home / name
+        with {"database": database, "files": files}[name](folder, share) as source:
+            workspace(folder / "project", name)
             cases += measured(source, folder, rounds)
-        shutil.rmtree(folder)
+    shutil.rmtree(home)
 
     print("\n".join(map(str, cases)))
     worst = min(cases, key=lambda case: case.ratio)
@@ -120,7 +120,7 @@ def measured(source: Source, folder: Path, rounds: int) -> list[Case]:
 
     warm = Case(f"{source.name}, {source.changed} rows changed, living process", AFTERWARDS)
     same = Case(f"{source.name}, nothing changed, living process", AFTERWARDS)
-    with _script(source, folder) as script, _serving(folder) as ours:
+    with _script(source, folder) as script, _serving(source, folder) as ours:
         script(0)
         time.sleep(2.1)  # a file modified under 2 s ago counts as changed
         for round_ in range(rounds):
@@ -176,7 +176,7 @@ def _script(source: Source, folder: Path) -> Iterator[Callable[[int], float]]:
 
 
 def _ours_anew(source: Source, folder: Path, rows: int) -> float:
-    command = [sys.executable, "manage.py", "run", "--workspace", "bench", "--json"]
+    command = [sys.executable, "manage.py", "run", "--workspace", source.name, "--json"]
     began = time.perf_counter()
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     seconds = time.perf_counter() - began
@@ -187,9 +187,9 @@ def _ours_anew(source: Source, folder: Path, rows: int) -> float:
 
 
 @contextmanager
-def _serving(folder: Path) -> Iterator[Callable[[int], float]]:
+def _serving(source: Source, folder: Path) -> Iterator[Callable[[int], float]]:
     """Runs of a process that lives on, as a pipeline worker does."""
-    with _talking([sys.executable, __file__, "--serve", str(folder)]) as (ask, heard):
+    with _talking([sys.executable, __file__, "--serve", source.name, str(folder.parent)]) as (ask, heard):
         heard()
 
         def round_(rows: int) -> float:
@@ -200,7 +200,7 @@ def _serving(folder: Path) -> Iterator[Callable[[int], float]]:
         yield round_
 
 
-def serve(folder: Path) -> None:
+def serve(name: str, folder: Path) -> None:
     """A run now, and one for each line: its seconds and the rows that it sent."""
     in_folder(folder)
     from ondatra_web import projects
@@ -208,7 +208,7 @@ def serve(folder: Path) -> None:
 
     def run() -> None:
         began = time.perf_counter()
-        walk = execution.run_here(projects.workspace_of("bench"), [], {})
+        walk = execution.run_here(projects.workspace_of(name), [], {})
         seconds = time.perf_counter() - began
         print(f"{seconds} {sum(run.counts['succeeded'] for run in walk.runs.values())}", flush=True)
 
@@ -321,7 +321,7 @@ def project(folder: Path, models: dict[str, str]) -> None:
 if __name__ == "__main__":
     arguments = sys.argv[1:]
     if "--serve" in arguments:
-        serve(Path(arguments[-1]))
+        serve(arguments[-2], Path(arguments[-1]))
     else:
         wanted = [name for name in ("database", "files") if name in arguments] or ["database", "files"]
         count = int(arguments[arguments.index("--rounds") + 1]) if "--rounds" in arguments else 6
