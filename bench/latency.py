@@ -97,11 +97,12 @@ def serve(env: dict[str, str]) -> tuple[subprocess.Popen[str], str]:
         [sys.executable, "-m", "ondatra_web", "up"], cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True
     )
     assert process.stdout
-    url = ""
+    url, ready = "", False
     for line in process.stdout:
-        if found := re.search(r"http://127\.0\.0\.1:\d+", line):
-            url = found[0]
-        if "Spark is ready" in line:
+        if found := re.search(r"serves .* at (http://127\.0\.0\.1:\d+)", line):
+            url = found[1]
+        ready |= "Spark is ready" in line
+        if url and ready:
             break
     subprocess.Popen(["cat"], stdin=process.stdout, stdout=subprocess.DEVNULL)
     time.sleep(1)
