@@ -111,3 +111,16 @@ def test_data_of_another_project_are_not_used(shop: Path, tmp_path: Path) -> Non
         2,
         f"workspace default in {tmp_path}/data is the project {shop}, not {other}",
     )
+
+
+def test_what_serves_a_project_elsewhere_finds_the_program(tmp_path: Path) -> None:
+    (tmp_path / "Procfile").write_text("web: python -c 'import ondatra_web'\n")
+    begun = (
+        "import os; from pathlib import Path; from ondatra_web.serving import processes; "
+        "processes.PROCFILE = Path('{0}/Procfile'); raise SystemExit(processes.serve(Path('{0}'), os.environ))"
+    )
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, "-c", begun.format(tmp_path)], cwd=ROOT, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout

@@ -126,9 +126,11 @@ def serve(folder: Path, environment: Mapping[str, str]) -> int:
     from honcho.manager import Manager
 
     beside = str(Path(sys.executable).parent)  # where the packages' programs are, whether on PATH or not
+    program = str(Path(__file__).resolve().parents[2])  # the processes run in the project, which may lie elsewhere
     told = {
         **environment,
         "PATH": f"{beside}{os.pathsep}{environment.get('PATH', os.defpath)}",
+        "PYTHONPATH": os.pathsep.join(filter(None, (program, environment.get("PYTHONPATH")))),
         "PYTHONUNBUFFERED": "1",
         "DJANGO_SETTINGS_MODULE": "ondatra_web.settings",
     }
