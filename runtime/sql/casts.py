@@ -15,6 +15,8 @@ class E:
     type: Type
 
 
+#: Whole numbers that Spark counts with.
+COUNTED = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT"}
 #: Whole numbers by what they hold: each is held by those behind it of its own row.
 _HELD = (
     ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from . import aggregates, casts, collations, constants, plain, rowwise, tableless, windows
+from . import aggregates, alike, casts, collations, constants, plain, rowwise, tableless, windows
 from .calls import Place
 from .casts import E, common
 from .constants import as_type
@@ -71,7 +71,7 @@ class Expressions:
         try:
             if self.is_atom(node):
                 return self.atom(node)
-            if plain.is_plain(self, node):
+            if self.is_plain(node):
                 if node["class"] != "CONSTANT" and self.is_constant(node):
                     return self.folded(node)
                 return self._writers[node["class"]](node)
@@ -103,6 +103,9 @@ class Expressions:
         """Keys of groups and arguments of aggregates are computed together, before the rows are grouped."""
         self._below = self._below or self.calls.place()
         return self.at(self._below, grouped=False)
+
+    def is_plain(self, node: Node) -> bool:
+        return plain.is_plain(self, node)
 
     def is_atom(self, node: Node) -> bool:
         """Whether an expression is an input of row-wise ones: a column, or what rows are needed for."""
@@ -279,7 +282,7 @@ class Expressions:
         return E(" ".join(out), kind)
 
     def cast_node(self, node: Node) -> E:
-        return self.cast(self.write(node["child"]), self.type(node), node)
+        return alike.written(self, node) or self.cast(self.write(node["child"]), self.type(node), node)
 
     def operator(self, node: Node) -> E:
         kind, items = node["type"], node["children"]
@@ -365,11 +368,7 @@ class Expressions:
         return E(f"CASE WHEN {found} THEN true WHEN {unknown} THEN CAST(NULL AS BOOLEAN) ELSE false END", BOOLEAN)
 
     def function(self, node: Node) -> E:
-        name = node["function_name"]
-        if name in plain.NUMBERS:
-            a, b = (self.write(item["expression"]).text for item in node["arguments"])
-            return E(f"({a} {name} {b})", self.type(node))
-        return moment(name) or aggregates.write(self, node)
+        return alike.written(self, node) or moment(node["function_name"]) or aggregates.write(self, node)
 
     def is_mixed(self, node: Node) -> bool:
         """Whether columns both of this query and of one around it stand in an expression."""

@@ -1,15 +1,15 @@
 """Which row-wise expressions are Spark's own: those whose answer is DuckDB's for every value of their types.
 
-Columns, constants, comparisons of like types, AND, OR, NOT, IS NULL, CASE and COALESCE over these, sums and products
-whose overflow both refuse. Every other one is DuckDB's.
+Columns, constants, comparisons of like types, AND, OR, NOT, IS NULL, CASE and COALESCE over these, and the functions
+of alike.py. Every other one is DuckDB's.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import collations
-from .casts import common, is_widening
+from . import alike, collations
+from .casts import COUNTED, common, is_widening
 from .tree import Node
 from .types import BOOLEAN, Type
 
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
 #: Types whose values both order and compare alike.
 COMPARED = {"BOOLEAN", "VARCHAR", "DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIME", "DOUBLE"}
-#: Operators of numbers, over which both make the same of two values of one type.
-NUMBERS = {"+", "-", "*"}
-COUNTED = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT"}
 
 
 def is_plain(w: Expressions, node: Node) -> bool:
@@ -45,13 +42,12 @@ def _is_plain(w: Expressions, node: Node) -> bool:
         return is_choice(w, node)
     if kind == "CAST":
         child = node["child"]
-        return not node.get("try_cast") and is_plain(w, child) and is_widening(w.type(child), w.type(node))
+        if node.get("try_cast") or not is_plain(w, child):
+            return False
+        return is_widening(w.type(child), w.type(node)) or alike.find(w, node) is not None
     if kind == "OPERATOR":
         return is_operator(w, node)
-    if kind == "FUNCTION" and node["function_name"] in NUMBERS and len(node["arguments"]) == 2:
-        items, to = [a["expression"] for a in node["arguments"]], w.type(node)
-        return to.name in COUNTED | {"DOUBLE"} and all(w.type(i) == to and is_plain(w, i) for i in items)
-    return False
+    return kind == "FUNCTION" and alike.find(w, node) is not None
 
 
 def is_condition(w: Expressions, node: Node) -> bool:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from . import aggregates, files, functions, windows
+from . import aggregates, alike, files, functions, windows
 from .gate import gate
 from .spark_text import FORBIDDEN
 from .types import parse, spark_type
@@ -62,7 +62,9 @@ SPARKS = (
     "=, <>, <, <=, >, >=, BETWEEN, IN (values) and IS [NOT] DISTINCT FROM between booleans, texts, dates, timestamps, "
     "times, whole numbers, decimals and doubles of one kind",
     "AND, OR, NOT, IS [NOT] NULL; CASE and COALESCE over what is Spark's",
-    "+, - and * of two whole numbers (64 bits at most) of one type, or of two doubles; casts to a wider number",
+    "casts to a wider number, of whole numbers and booleans to text, of a timestamp to its day",
+    f"over texts, whole numbers of 64 bits at most, doubles, days and timestamps without a time zone, wherever the "
+    f"arguments on which it depends are constants: {', '.join(f'`{n}`' for n in sorted(alike.NAMES))}",
     "joins, grouping, order, limits, set operations, subqueries, unnest()",
 )
 REFUSED = (

@@ -89,6 +89,11 @@ def test_a_scan_reads_the_columns_that_are_used_and_gets_the_plain_conditions(sp
     assert "ReadSchema: struct<id:bigint,name:string>" in found
 
 
+def test_a_condition_on_the_begin_of_a_text_reaches_the_files(spark: Any) -> None:
+    found = plan(spark, "SELECT id FROM t WHERE name LIKE 'a%' AND length(note) > 2")
+    assert ("StringStartsWith(name,a)" in found, "MapInArrow" in found) == (True, False)
+
+
 def test_the_expressions_of_a_projection_are_asked_for_at_once(spark: Any) -> None:
     found = plan(spark, "SELECT upper(name) AS a, lower(name) AS b, len(note) AS c, upper(name) || '!' AS d FROM t")
     assert (found.count("MapInArrow"), found.count("Python")) == (1, 0)

@@ -1,0 +1,93 @@
+"""Which everyday functions Spark computes, since it gives DuckDB's answer for every value (tests/dialect compares the
+answers), and which forms of them stay DuckDB's."""
+
+from __future__ import annotations
+
+import pytest
+
+from runtime.model import Column
+from runtime.sql import translate
+from runtime.sql.types import parse, spark_type
+
+KINDS = {
+    "id": "BIGINT",
+    "i": "INTEGER",
+    "s": "VARCHAR",
+    "t": "TIMESTAMP",
+    "z": "TIMESTAMPTZ",
+    "d": "DATE",
+    "l": "INTEGER[]",
+    "x": "DOUBLE",
+    "b": "BOOLEAN",
+}
+COLUMNS = tuple(Column(name, kind, spark_type(parse(kind))) for name, kind in KINDS.items())
+SPARK = """
+s || '-' || s
+s LIKE 'a%'
+s NOT LIKE '%_x'
+starts_with(s, 'a') AND ends_with(s, 'z') OR contains(s, 'm')
+length(s) + strlen(s)
+replace(s, 'a', '')
+substring(s, 2)
+substr(s, 1, 3)
+left(s, 2)
+md5(s) || sha1(s) || sha256(s)
+nullif(s, '')
+nullif(id, 0)
+greatest(id, i)
+id % 2
+i // 10
+list_sort(l)
+i::VARCHAR || b::VARCHAR
+t::DATE
+year(t) * 100 + month(d)
+extract(quarter FROM d)
+date_part('hour', t)
+date_trunc('month', t)
+date_diff('day', t, TIMESTAMP '2026-01-01')
+CASE WHEN s LIKE 'a%' THEN left(s, 1) ELSE id::VARCHAR END
+""".strip().splitlines()
+DUCKDB = r"""
+s LIKE s
+s LIKE 'a\_b'
+s ILIKE 'a%'
+length(l)
+substring(s, 0)
+substring(s, -2, 1)
+substring(s, i)
+left(s, -1)
+nullif(x, 0)
+greatest(x, x)
+id % i
+id % 0
+id // -2
+x // 2
+x::VARCHAR
+t::VARCHAR
+TRY_CAST(t AS DATE)
+year(z)
+z::DATE
+extract(century FROM d)
+date_trunc('decade', t)
+date_trunc('month', d)
+date_diff('month', t, t)
+date_diff('day', z, z)
+upper(s) || '!'
+(s COLLATE NOCASE) LIKE 'a%'
+list_sort([x])
+""".strip().splitlines()
+
+
+def calls(expression: str) -> int:
+    sql = f"SELECT {expression} AS v FROM t"
+    return len(translate(sql, dialect="duckdb", tables={"main.t": COLUMNS}, project_dir="/nowhere").calls)
+
+
+@pytest.mark.parametrize("expression", SPARK)
+def test_what_is_alike_needs_no_worker(expression: str) -> None:
+    assert calls(expression) == 0
+
+
+@pytest.mark.parametrize("expression", DUCKDB)
+def test_what_may_differ_is_duckdbs(expression: str) -> None:
+    assert calls(expression) == 1
