@@ -140,8 +140,7 @@ def resume_dead() -> None:
                 _send_again("pipeline", run.pk)
         elif run.owner is not None and not workers.is_dead(run.owner):
             continue
-        elif not run.staged:
-            Run.objects.filter(pk=run.pk, owner=run.owner).update(owner=None)
+        elif not run.staged:  # whoever takes it says who was lost
             _send_again("pipeline", run.pk)
         elif run.owner is not None or not _worked_on(run):
             Run.objects.filter(pk=run.pk, owner=run.owner).update(owner=None)

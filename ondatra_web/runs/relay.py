@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ondatra_web import queue, workers
 from ondatra_web.models import Delivery, Run
-from ondatra_web.runs import beginning, claims, delivering, ending, execution, progress, resending, walk
+from ondatra_web.runs import claims, delivering, ending, execution, progress, resending, walk
 from ondatra_web.runs.patience import patiently
 from ondatra_web.runs.walk import Walk
 from runtime.errors import OndatraError
@@ -12,18 +12,17 @@ from runtime.errors import OndatraError
 
 def stage(run_id: int) -> None:
     """Builds and stages a run that nobody works on, then wakes push workers."""
-    run = _run(run_id)
-    left_behind = run.status == Run.Status.WORKING and not run.staged and not beginning.is_alive(run)
-    if run.status != Run.Status.QUEUED and not left_behind:
+    run = _claimed(run_id)
+    if run is None:
         return
-    if left_behind and run.owner is not None:
-        told = f"{run.owner} was lost while it built the run: {workers.me('pipeline')} begins anew"
-        patiently(progress.say)(run.pk, [("warning", told)])
     try:
         made, why = _staged(run)
     except OndatraError as error:
         ending.fail(run, str(error))
         return
+    except BaseException:
+        workers.give_back_run(run.pk, run.lease)
+        raise
 
     run.refresh_from_db()
     if run.status not in Run.ACTIVE:
@@ -33,6 +32,28 @@ def stage(run_id: int) -> None:
         return
     patiently(Run.objects.filter(pk=run.pk).update)(owner=None)
     _wake(run, made.push(run).api.push.max_concurrent)
+
+
+def _claimed(run_id: int) -> Run | None:
+    """The run for this process alone to build, before anything is read for it: whoever else has a message for it finds
+    it claimed. None where it is built, has ended, or a living process has claimed it."""
+    run, me = _run(run_id), workers.me("pipeline")
+    if run.staged or run.status not in Run.ACTIVE or not workers.is_dead(run.owner):
+        return None
+    if run.status == Run.Status.CANCELING:  # its builder was lost before it heard of it
+        ending.end(run, Run.Status.CANCELLED)
+        return None
+
+    lease = run.lease + 1
+    free = Run.objects.filter(pk=run.pk, status=run.status, staged=False, lease=run.lease)
+    patiently(free.update)(owner=me, lease=lease)
+    claimed = _run(run_id)
+    if (claimed.owner, claimed.lease) != (me, lease):
+        return None
+    if run.owner is not None and run.status == Run.Status.WORKING:
+        told = f"{run.owner} was lost while it built the run: {me} begins anew"
+        patiently(progress.say)(run.pk, [("warning", told)])
+    return claimed
 
 
 def _staged(run: Run) -> tuple[Walk, str | None]:
