@@ -4,6 +4,7 @@ Nothing is sent from here."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -16,12 +17,10 @@ from django.views.decorators.http import require_safe
 from ondatra_web.access import Person, chosen_organization, model_state_for, model_states_of, syncs_of
 from ondatra_web.forms import SyncFilterForm
 from ondatra_web.models import ModelState, Sync, Workspace
-from ondatra_web.views import graph
+from ondatra_web.views import boxes, graph
 from ondatra_web.views.shown import SignedIn, page_of
 
 SIZE = 100
-#: Letters of a name that fit into a box; the rest is told on a touch.
-LETTERS = 23
 #: Failed first, so that the legend begins with what needs a person.
 STATES = ("failed", "skipped", "built", "unchanged")
 
@@ -51,17 +50,18 @@ def lineage(request: SignedIn) -> HttpResponse:
     chosen = next(named, workspaces[0] if workspaces else None)
     q = SyncFilterForm(request.GET).chosen["q"]
 
-    states = {s.name: s for s in _states(request).filter(workspace=chosen)} if chosen else {}
-    inputs = _narrowed({name: state.inputs for name, state in states.items()}, q)
-    counts = Counter(states[name].last_action or "never run" for name in inputs)
+    models = boxes.told(_states(request).filter(workspace=chosen))
+    inputs = _narrowed({name: found.inputs for name, found in models.items()}, q)
+    counts = Counter(models[name].action for name in inputs)
 
     context = {
         "workspaces": workspaces,
         "workspace": chosen,
         "q": q,
-        "total": len(states),
+        "total": len(models),
+        "shown": len(inputs),
         "counts": [(word, counts[word]) for word in (*STATES, "never run") if counts[word]],
-        **_drawn(inputs, states, _syncs(request.user, list(inputs))),
+        **_drawn(inputs, models, _destinations(request.user, chosen)),
     }
     return render(request, "models/lineage.html", context)
 
@@ -78,29 +78,27 @@ def _narrowed(inputs: dict[str, list[str]], q: str) -> dict[str, list[str]]:
 @login_required
 def model(request: SignedIn, state_id: int) -> HttpResponse:
     state = model_state_for(request.user, state_id)
-    others = {s.name: s for s in _in(model_states_of(request.user)).filter(workspace=state.workspace)}
-    inputs = {name: other.inputs for name, other in others.items()}
-    readers = (name for name, found in inputs.items() if state.name in found)
+    others = boxes.told(_kept(model_states_of(request.user)).filter(workspace=state.workspace))
+    readers = (name for name, found in others.items() if state.name in found.inputs)
     near = {state.name, *state.inputs, *readers} & set(others)
-    edges = {name: [i for i in inputs[name] if state.name in (name, i)] for name in near}
-    syncs = _syncs(request.user, list(near))
+    edges = {name: [i for i in others[name].inputs if state.name in (name, i)] for name in near}
+    destinations = _destinations(request.user, state.workspace, near)
 
     context = {
         "model": state,
-        "sync": syncs.get((state.workspace_id, state.name)),
-        "state_id": state.pk,
+        "sync": _syncs(request.user, [state.name]).get((state.workspace_id, state.name)),
         "columns": [(c[0], c[1]) for c in state.columns],
-        **_drawn(edges, others, syncs),
+        **_drawn(edges, others, destinations, here=state.name),
     }
     return render(request, "models/model.html", context)
 
 
-def _states(request: HttpRequest) -> Any:
+def _states(request: HttpRequest) -> QuerySet[ModelState]:
     """Those of the organization that the person looks at."""
-    return _in(model_states_of(request.user, chosen_organization(request)))
+    return _kept(model_states_of(request.user, chosen_organization(request)))
 
 
-def _in(states: QuerySet[ModelState]) -> QuerySet[ModelState]:
+def _kept(states: QuerySet[ModelState]) -> QuerySet[ModelState]:
     return states.filter(gone_at=None).defer("sql_as_run", "sql_as_written", "columns")
 
 
@@ -108,19 +106,18 @@ def _syncs(user: Person, names: list[str]) -> dict[tuple[int, str], Sync]:
     return {(s.workspace_id, s.name): s for s in syncs_of(user).filter(name__in=names, archived_at=None)}
 
 
+def _destinations(user: Person, workspace: Workspace | None, names: Collection[str] | None = None) -> dict[str, str]:
+    """By sync where it sends to, as its box says it; of these names or all."""
+    syncs = syncs_of(user).filter(workspace=workspace, archived_at=None)
+    syncs = syncs if names is None else syncs.filter(name__in=names)
+    told = syncs.values_list("name", "destination_type", "function")
+    return {name: destination or function for name, destination, function in told}
+
+
 def _drawn(
-    inputs: dict[str, list[str]], states: dict[str, ModelState], syncs: dict[tuple[int, str], Sync]
+    inputs: dict[str, list[str]], models: dict[str, boxes.Told], destinations: dict[str, str], here: str = ""
 ) -> dict[str, Any]:
     """What the template of the SVG needs."""
     drawing = graph.draw(inputs)
-    boxes = [
-        {
-            "spot": spot,
-            "state": states[spot.name],
-            "sync": syncs.get((states[spot.name].workspace_id, spot.name)),
-            "label": spot.name if len(spot.name) <= LETTERS else f"{spot.name[: LETTERS - 1]}…",
-        }
-        for spot in drawing.spots
-    ]
     edges = format_html_join("", '<path d="{}" />', ((path,) for path in drawing.paths))
-    return {"drawing": drawing, "edges": edges, "boxes": boxes, "box_width": graph.WIDTH, "box_height": graph.HEIGHT}
+    return {"drawing": drawing, "edges": edges, "boxes": boxes.drawn(drawing.spots, models, destinations, here)}
