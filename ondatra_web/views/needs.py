@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from ondatra_web.access import Person, runs_of, syncs_of
@@ -33,35 +35,55 @@ class Need:
     since: datetime | None = None
 
 
+@dataclass(frozen=True)
+class _Found:
+    """What waits for somebody, as ids: few are shown of how many there may be."""
+
+    runs: list[tuple[int, int]]  # and their syncs, newest first
+    late: list[int]
+    growing: dict[int, tuple[int, int]]  # rows that wait after the last run, and after the one before
+    refused: dict[int, int]  # records
+
+    @property
+    def syncs(self) -> set[int]:
+        return {*(sync for _, sync in self.runs), *self.late, *self.growing, *self.refused}
+
+
 def count(user: Person, organization: Organization | None) -> int:
     """Syncs that need somebody; the same number of questions however many there are."""
-    return len(_ids(user, organization))
+    return len(_found(user, organization).syncs)
 
 
-def _ids(user: Person, organization: Organization | None) -> set[int]:
-    syncs = _syncs(user, organization)
-    return {
-        *needing(user, organization).values_list("sync_id", flat=True),
-        *late(syncs).values_list("pk", flat=True),
-        *growing(syncs).values_list("pk", flat=True),
-        *waiting.refused(syncs),
-    }
+def _found(user: Person, organization: Organization | None) -> _Found:
+    syncs = syncs_of(user, organization).filter(archived_at=None)
+    told = growing(syncs).values_list("pk", "due_now", "due_before")
+    return _Found(
+        list(needing(user, organization).values_list("pk", "sync_id")),
+        list(late(syncs).values_list("pk", flat=True)),
+        {pk: (now, before) for pk, now, before in told},
+        waiting.refused(syncs),
+    )
 
 
 def needs(user: Person, organization: Organization | None, most: int) -> tuple[list[Need], int]:
     """The first of them, what is worst at the beginning and each sync once, and how many there are."""
-    syncs = _syncs(user, organization)
-    refused = waiting.refused(syncs)
-    found: dict[int, Need] = {}
+    found = _found(user, organization)
+    runs = Run.objects.select_related("sync").defer("metadata", "options", "rules")
+    first = runs.in_bulk([run for run, _ in found.runs[:most]])
+    by_name = Sync.objects.filter(pk__in=list(found.refused)).order_by("name").values_list("pk", flat=True)[:most]
+    refused = list(by_name) if found.refused else []
+    syncs = Sync.objects.in_bulk({*found.late[:most], *list(found.growing)[:most], *refused})
+
+    told: dict[int, Need] = {}
     for need in (
-        *needs_of(list(needing(user, organization)[:most])),
-        *(_late(sync) for sync in late(syncs)[:most]),
-        *(_growing(sync) for sync in growing(syncs)[:most]),
-        *(_refused(sync, refused[sync.pk]) for sync in syncs.filter(pk__in=list(refused)).order_by("name")[:most]),
+        *needs_of([first[run] for run, _ in found.runs[:most]]),
+        *(_late(syncs[pk]) for pk in found.late[:most]),
+        *(_growing(syncs[pk], *found.growing[pk]) for pk in list(found.growing)[:most]),
+        *(_refused(syncs[pk], found.refused[pk]) for pk in refused),
     ):
-        found.setdefault(need.sync.pk, need)
-    ranked = sorted(found.values(), key=lambda need: RANKS.index(need.label))
-    return ranked[:most], len(_ids(user, organization))
+        told.setdefault(need.sync.pk, need)
+    ranked = sorted(told.values(), key=lambda need: RANKS.index(need.label))
+    return ranked[:most], len(found.syncs)
 
 
 def needs_of(runs: list[Run]) -> list[Need]:
@@ -91,8 +113,8 @@ def _late(sync: Sync) -> Need:
     return Need(sync, "bad", "Late", "Its time has come and no run was started.", todo, since=sync.next_run_at)
 
 
-def _growing(sync: Sync) -> Need:
-    told = f"{sync.due_now:,} rows wait after the last run, {sync.due_before:,} after the one before."  # type: ignore[attr-defined]
+def _growing(sync: Sync, now: int, before: int) -> Need:
+    told = f"{now:,} rows wait after the last run, {before:,} after the one before."
     return Need(sync, "warn", "Growing due", told, "See in its last run why rows come back, before they pile up.")
 
 
@@ -105,17 +127,13 @@ def _refused(sync: Sync, records: int) -> Need:
     return Need(sync, "warn", "Refused", told, "Mend the cause, then send them again from the run that was refused.")
 
 
-def _syncs(user: Person, organization: Organization | None) -> QuerySet[Sync]:
-    return syncs_of(user, organization).filter(archived_at=None)
-
-
 def late(syncs: QuerySet[Sync]) -> QuerySet[Sync]:
     """Syncs whose time came a while ago, and nobody started them."""
     due = syncs.exclude(schedule="").filter(paused_at=None, next_run_at__lt=timezone.now() - LATE)
     return due.order_by("next_run_at")
 
 
-def growing(syncs: QuerySet[Sync]) -> QuerySet[Sync]:
+def growing(syncs: QuerySet[Sync]) -> QuerySet[Any]:
     """Syncs of which more waits after the last run than after the one before, with `due_now` and `due_before`."""
     settled = Run.objects.filter(_SETTLED, sync=OuterRef("pk")).order_by("-id")
     due = settled.annotate(due=F("retrying") + F("not_tried")).values("due")
@@ -151,7 +169,7 @@ def failing_since(runs: Sequence[Run]) -> dict[int, datetime]:
     )
     first = (
         Run.objects.filter(_SETTLED, sync=OuterRef("sync_id"), status=Run.Status.FAILED)
-        .exclude(pk__lt=Subquery(good))
+        .filter(pk__gt=Coalesce(Subquery(good), 0))  # a bound of the index, where a sync has thousands of runs
         .order_by("id")
     )
     found = Run.objects.filter(pk__in=[r.pk for r in runs if r.status == Run.Status.FAILED]).annotate(
