@@ -12,6 +12,23 @@ from typing import Any
 AT_ONCE = 5_000
 #: Models read up to so many of those before them.
 INPUTS = 2
+#: Where their files would be.
+NOWHERE = "file:///nowhere"
+#: Record files that the index of histories lacks: those of the last minutes.
+NOT_INDEXED = 20
+#: Its columns, of the n-th record of a run.
+INDEXED = {
+    "identifier": "CASE WHEN n < 50 THEN printf('customer-%03d', n) ELSE printf('customer-%03d-%d', n, sync) END",
+    "sync_configuration_id": "CAST(sync AS VARCHAR)",
+    "sync_run_id": "CAST(run AS VARCHAR)",
+    "status": "CASE WHEN n % 5 < 3 THEN 'succeeded' ELSE 'rejected' END",
+    "status_message": "CASE WHEN n % 5 > 2 THEN 'email ' || n || ' is not valid' END",
+    "operation": "'upsert'",
+    "change_type": "'update_postimage'",
+    "outcome": "CASE WHEN n % 5 < 3 THEN 'ok' ELSE 'reject' END",
+    "batch_ended_at": "TIMESTAMPTZ '2026-01-15 08:00:00Z' + to_seconds(run)",
+    "place": "run || '/records_updated.0:' || n",
+}
 STATUSES = ("completed",) * 16 + ("completed_with_rejects",) * 2 + ("failed", "skipped")
 
 
@@ -32,6 +49,7 @@ def fill(*, syncs: int, models: int, runs: int, longest: int, groups: int) -> di
     states = _models(place, models, chance)
     of_first = _runs(made, runs, longest, chance)
     _left_behind(groups, chance)
+    _indexed(organization)
     _people_saw(organization, alice, made, chance)
     return {
         "sync_id": made[0].pk,
@@ -134,6 +152,7 @@ def _runs(syncs: list[Any], n: int, longest: int, chance: random.Random) -> int:
                 step_times=told,
                 staged=status != "skipped",
                 tracking="written",
+                store_url=NOWHERE,
                 source_count=1_000,
                 unchanged=900,
                 changed=100,
@@ -162,7 +181,7 @@ def _left_behind(groups: int, chance: random.Random) -> None:
                 run_id=pk,
                 batch_type="records_updated",
                 number=0,
-                url=f"file:///nowhere/{pk}.parquet",
+                url=f"{NOWHERE}/sync_tracking_datasets/1/{sync}/{pk}/records_updated.0.parquet",
                 rows=100,
                 counts={"succeeded": 60, "rejected": 40},
                 operations={"succeeded|updated|update_postimage": 100},
@@ -170,7 +189,7 @@ def _left_behind(groups: int, chance: random.Random) -> None:
                 max_identifier="customer-999",
                 log_batch=1,
             )
-            for pk, _ in sent
+            for pk, sync in sent
         ),
     )
     chunks = _bulk(
@@ -225,6 +244,32 @@ def _left_behind(groups: int, chance: random.Random) -> None:
             for i in range(each)
         ),
     )
+
+
+def _indexed(organization: Any) -> None:
+    """The index of what those files would hold: each thing in every run of its sync, half of them in every sync. The
+    newest files are not in it yet."""
+    import duckdb
+    import orjson
+    import pyarrow as pa
+
+    from ondatra_web.models import RecordFile
+    from ondatra_web.tracking import history
+    from runtime.records import newest
+
+    told = list(RecordFile.objects.order_by("pk").values_list("pk", "run_id", "run__sync_id"))[:-NOT_INDEXED]
+    index = history.index_of(organization.pk)
+    index.folder.mkdir(parents=True)
+    covers = orjson.dumps([f"{run}/records_updated.0" for _, run, _ in told]).decode()
+    runs = pa.table({"run": [run for _, run, _ in told], "sync": [sync for *_, sync in told]})
+    with duckdb.connect(config={"temp_directory": str(index.folder / "spill")}) as one:
+        one.register("runs", runs)
+        picked = ", ".join(f"{INDEXED[name]} AS {name}" for name in newest.NAMES)
+        one.execute(
+            f"COPY (SELECT {picked} FROM runs, range(100) AS r(n) ORDER BY identifier) TO '{index.folder}/all.parquet' "
+            f"(FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 20_000, KV_METADATA {{'ondatra.covers': '{covers}'}})"
+        )
+    index.settle(history.Settled(upto=told[-1][0]))
 
 
 def _people_saw(organization: Any, alice: Any, syncs: list[Any], chance: random.Random) -> None:

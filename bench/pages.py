@@ -2,8 +2,8 @@
 [--syncs 1000] [--models 1200] [--runs 100000] [--groups 30000] [--times 12]
 
 Each address is asked through all of the product but the socket. Its limit is 100 ms for 95 of 100 requests, that of
-the lineage 250 ms; a search goes on for up to 2 s and says how far it came. The ratio is the slowest one's over its
-limit. Beside other programs the processor's time says more: SQLite works in the same process.
+the lineage 250 ms. The ratio is the slowest one's over its limit. Beside other programs the processor's time says more:
+SQLite works in the same process. With a DATABASE_URL the history is written into that empty database instead.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from _filled import fill, records
 from _product import ROOT, install
 
 #: Milliseconds.
-LIMIT, LIMITS = 100, {"/models/lineage/": 250, "/find/": 2_100}
+LIMIT, LIMITS = 100, {"/models/lineage/": 250}
 WARM = 2
 LONGEST = 10_000
 
@@ -35,6 +35,11 @@ def addresses(ids: dict[str, int]) -> list[str]:
         "/find/?q=4711",
         f"/find/?q={run}",
         "/find/?q=number_0700",
+        "/find/?q=customer-042",  # in every sync
+        "/find/?q=customer-077-7",  # in one
+        "/find/?q=customer-500",  # in none, with room for it in every file
+        "/find/?q=customer-0&how=beginning",
+        "/find/?q=customer-077-7&how=beginning",
         f"/syncs/{sync}/",
         f"/syncs/{sync}/?page=100",
         f"/syncs/{sync}/?status=failed",

@@ -36,6 +36,7 @@ import pyarrow as pa  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 
 from ondatra_web.models import MessageGroup, Organization, RecordFile, Run, Sync, Workspace  # noqa: E402
+from ondatra_web.tracking import history as histories  # noqa: E402
 from ondatra_web.tracking import records as product  # noqa: E402
 from runtime.records import exports, query  # noqa: E402
 from runtime.records.filter import FileRef, Filter  # noqa: E402
@@ -54,22 +55,24 @@ SELECT lpad(CAST({i} AS VARCHAR), 10, '0') AS identifier,
             THEN 'contact ' || {i} || ' has the invalid address person' || {i} || '@example.com' END AS status_message,
        TIMESTAMPTZ '2026-01-15 08:00:00Z' + to_seconds({i} // 100) AS batch_started_at,
        TIMESTAMPTZ '2026-01-15 08:00:01Z' + to_seconds({i} // 100) AS batch_ended_at,
-       '1' AS sync_configuration_id, '{run}' AS sync_run_id, {i} AS row_id, 'insert' AS change_type,
+       '{sync}' AS sync_configuration_id, '{run}' AS sync_run_id, {i} AS row_id, 'insert' AS change_type,
        CASE WHEN hash({i}) % 40 = 0 THEN 'reject' ELSE 'ok' END AS outcome,
         1::INTEGER AS attempt, ({i} // 100)::INTEGER AS batch_number,
        NULL::VARCHAR AS previous_payload
 FROM range({start}, {end}) AS t(n)"""
 
 
-def make(store: FolderStore, rows: int, run: int, *, size: int = FILE_ROWS, offset: int = 0) -> list[FileRef]:
+def make(
+    store: FolderStore, rows: int, run: int, *, size: int = FILE_ROWS, offset: int = 0, sync: int = 1
+) -> list[FileRef]:
     """The files of one run, as `runtime.tracking.files` writes them; kept from an earlier bench where they are
     there."""
     made = []
     with duckdb.connect() as one:
         one.execute("SET TimeZone = 'UTC'")
         for number, start in enumerate(range(offset, offset + rows, size)):
-            path = f"sync_tracking_datasets/1/1/{run}/records_updated.{number}.parquet"
-            sql = RECORD.format(i="n", run=run, start=start, end=min(start + size, offset + rows))
+            path = f"sync_tracking_datasets/1/{sync}/{run}/records_updated.{number}.parquet"
+            sql = RECORD.format(i="n", sync=sync, run=run, start=start, end=min(start + size, offset + rows))
             table = one.sql(sql).to_arrow_table().cast(SCHEMA)
             if not store.exists(path):
                 place = store.folder / path
@@ -219,17 +222,17 @@ def exporting(files: list[FileRef], folder: Path) -> tuple[list[tuple[str, float
 def history(sync: Sync, folder: Path) -> list[float]:
     """One identifier over 1,000 runs, by the index and by plain DuckDB over the record files."""
     store = FolderStore(folder / "history")
-    files = [f for run in range(2, 1002) for f in make(store, 1_000, run)]
+    files = [f for run in range(2, 1002) for f in make(store, 1_000, run, sync=sync.pk)]
     known(sync, files)
     began = time.perf_counter()
-    product.refresh_history([sync])
+    histories.refresh(sync.workspace.organization)
     print(f"history index of 1,000 runs: made in {time.perf_counter() - began:.1f} s")
     places = [str(store.local(f.path)) for f in files]
     plain = duckdb.connect()
     plain.execute("SET parquet_metadata_cache = true")
-    assert len(product.history_of(sync, "0000000500", limit=1000)) == 1000
+    assert len(histories.history_of(sync, "0000000500", limit=1000)) == 1000
     return p95(
-        lambda: product.history_of(sync, "0000000500"),
+        lambda: histories.history_of(sync, "0000000500"),
         lambda: (
             plain.cursor()
             .execute("SELECT * FROM read_parquet($f) WHERE identifier = '0000000500'", {"f": places})

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import pwd
+from collections.abc import Iterable
 from typing import Any, cast
 
 from django.contrib.auth.base_user import AbstractBaseUser
@@ -77,7 +78,24 @@ def write(
     sync: Sync | None = None,
 ) -> None:
     """Without a user it was a command. `detail` holds no secret and no plain form of a masked value."""
-    AuditLog.objects.create(
+    line(organization_id, user, action, target, detail, sync=sync).save()
+
+
+def write_all(lines: Iterable[AuditLog]) -> None:
+    AuditLog.objects.bulk_create(lines)
+
+
+def line(
+    organization_id: int,
+    user: AbstractBaseUser | None,
+    action: str,
+    target: str,
+    detail: dict[str, Any],
+    *,
+    sync: Sync | None = None,
+) -> AuditLog:
+    """A line that is not written yet; as `write` has it."""
+    return AuditLog(
         organization_id=organization_id,
         user=person(user),
         who=(user.get_username() if user else at_the_command_line())[:200],

@@ -24,6 +24,7 @@ from ondatra_web.models import ApiToken, RecordFile, Run
 from ondatra_web.tokens import usable
 from ondatra_web.tracking import asked, exporting, reads, stores
 from ondatra_web.tracking import records as web_records
+from ondatra_web.tracking.history import history_of
 from runtime.errors import ConfigError
 from runtime.records import exports
 from runtime.records.filter import OUTCOMES, STATUSES, Filter
@@ -245,7 +246,7 @@ class History(Api):
         """What happened to one identifier over all runs of a sync that are kept, newest first."""
         given = checked(HistoryForm, request.query_params)
         sync = self.sync(given["sync_id"], PAYLOADS)
-        found = web_records.history_of(sync, identifier)
+        found = history_of(sync, identifier)
         reads.of_sync(self.token.user, "read_history", sync, identifier, len(found), token=self.token.pk)
         rows, pages = paged(found, given)
         return answer(

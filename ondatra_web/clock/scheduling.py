@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from datetime import timedelta
 
 from django.conf import settings
@@ -14,7 +15,7 @@ from ondatra_web.clock import calling, folders, staged
 from ondatra_web.clock.throttle import Throttle
 from ondatra_web.models import Delivery, Organization, Run, Sync, Worker, Workspace
 from ondatra_web.runs import claims, pending
-from ondatra_web.tracking import exporting, facts, records, retention, sync_log
+from ondatra_web.tracking import exporting, facts, history, retention, sync_log
 from runtime.errors import OndatraError
 from runtime.project import schedules
 
@@ -29,7 +30,10 @@ FACTS_EVERY = 6 * 3600.0
 FILES_AGAIN = 30.0
 #: A message older than this (seconds) without a claim is taken for lost, and sent again no more often.
 LOST_MESSAGE = 20.0
+#: Records that are not in the index of histories yet were written within so many seconds.
+INDEX_EVERY = 300.0
 facts_written, files_asked, messages_sent = Throttle(FACTS_EVERY), Throttle(FILES_AGAIN), Throttle(LOST_MESSAGE)
+records_indexed = Throttle(INDEX_EVERY)
 
 
 def leads(me: Worker) -> bool:
@@ -54,6 +58,8 @@ def round() -> None:
         people.forget_old()
         write_facts()
         write_sync_log()
+    if records_indexed.passes("records"):
+        index_new_records()
 
 
 def pause() -> float:
@@ -65,17 +71,26 @@ def pause() -> float:
 
 
 def write_facts() -> None:
-    """The fact tables of every organization, and the index that answers a record's history over runs."""
+    """The fact tables of every organization, and all of the index that answers what happened over runs."""
     for organization in Organization.objects.all():
         try:
             facts.write_fact_tables(organization)
         except OndatraError as error:
             log.warning("the fact tables of organization %s wait: %s", organization.pk, error)
-    for sync in Sync.objects.filter(archived_at=None).select_related("workspace"):
-        try:
-            records.refresh_history([sync])
-        except OndatraError as error:
-            log.warning("the history of %s is answered without its index: %s", sync.name, error)
+        _index(organization, history.refresh)
+
+
+def index_new_records() -> None:
+    """What was written since stands in the index soon, so that a search opens few record files."""
+    for organization in Organization.objects.all():
+        _index(organization, history.add_new)
+
+
+def _index(organization: Organization, how: Callable[[Organization], int]) -> None:
+    try:
+        how(organization)
+    except OndatraError as error:
+        log.warning("histories of organization %s are answered without their index: %s", organization.pk, error)
 
 
 def write_sync_log() -> None:

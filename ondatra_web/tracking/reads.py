@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
@@ -36,6 +37,23 @@ def of_sync(
     they know."""
     told = {} if identifier is None else {"identifier_hash": hashed(sync, identifier)}
     _write(user, action, sync, sync.name, {"rows": rows, **told, **more})
+
+
+def of_syncs(
+    user: AbstractBaseUser | None, action: str, read: Iterable[tuple[Sync, int]], identifier: str, **more: Any
+) -> None:
+    """The same of several syncs, each with its rows."""
+    audit.write_all(
+        audit.line(
+            sync.workspace.organization_id,
+            user,
+            action,
+            sync.name,
+            {"rows": rows, "identifier_hash": hashed(sync, identifier), **more},
+            sync=sync,
+        )
+        for sync, rows in read
+    )
 
 
 def hashed(sync: Sync, identifier: str) -> str:

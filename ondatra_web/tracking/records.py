@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
-from django.db.models import F, Q, QuerySet
-from django.db.models.functions import Collate
+from django.db.models import QuerySet
 from django.utils import timezone
 
-from ondatra_web.models import ApiCallFile, Bucket, MessageGroup, RecordFile, Run, Sync
+from ondatra_web.models import ApiCallFile, MessageGroup, RecordFile, Run, Sync, Workspace
 from ondatra_web.tracking import stores, unsent
 from runtime.custody.masks import Masker
 from runtime.model import Mask
 from runtime.records import exports, query
 from runtime.records.filter import FileRef, Filter
-from runtime.records.history import LAST, HistoryIndex
 from runtime.records.query import Page
 from runtime.store.base import Store
 from runtime.store.folder import FolderStore
@@ -95,49 +92,6 @@ def first_requests(run: Run) -> dict[str, Any]:
     return dict(json.loads(place.read_text(encoding="utf-8"))) if run.dry_run and place.exists() else {}
 
 
-def history_files(sync: Sync, forms: Sequence[str] = (), prefix: str | None = None) -> list[FileRef]:
-    """The files of all runs of a sync that are still kept, newest first; only what a history needs of them.
-
-    With `forms` of an identifier, or the beginning of one, only the files whose bounds leave room for it: the database
-    compares, and of a large sync it names a few files instead of all.
-    """
-    named = RecordFile.objects.filter(run__sync=sync, run__rows_expired_at=None)
-    ranges = [(form, form) for form in forms] + ([(prefix, prefix + LAST)] if prefix else [])
-    if ranges:
-        named = named.alias(low=_bytes("min_identifier"), high=_bytes("max_identifier"))
-        room = Q(min_identifier=None) | Q(max_identifier=None)
-        for first, last in ranges:
-            # PostgreSQL has no text for NUL, and the bounds end there too
-            room |= Q(low__lte=last.partition("\0")[0], high__gte=first.partition("\0")[0])
-        named = named.filter(room)
-    rows = named.order_by("-pk").values_list(
-        "url", "rows", "min_identifier", "max_identifier", "run_id", "run__store_url", "run__bucket"
-    )
-    buckets = Bucket.objects.select_related("organization").in_bulk({row[-1] for row in rows if row[-1]})
-    opened = {(url, bucket): stores.at(url, buckets.get(bucket)) for url, bucket in {row[-2:] for row in rows}}
-    return [
-        FileRef(store := opened[root, bucket], store.path_of(url), n, None, None, low, high, run)
-        for url, n, low, high, run, root, bucket in rows
-    ]
-
-
-def _bytes(column: str) -> Any:
-    """The text ordered as its bytes are, which is how the bounds were found; SQLite does so anyway."""
-    return Collate(column, "C") if connection.vendor == "postgresql" else F(column)
-
-
-def index_of(sync: Sync) -> HistoryIndex:
-    return HistoryIndex(Path(settings.ONDATRA.data_dir) / "history" / str(sync.pk))
-
-
-def history_of(sync: Sync, identifier: str, *, begins: bool = False, limit: int = 200) -> list[dict[str, Any]]:
-    """What happened to one thing over the runs, newest first; `place` is `RUN/FILE:ROW`, see `record_at`. With `begins`
-    also to all whose identifiers begin so, plain or masked as they are stored."""
-    forms = _forms(sync, identifier)
-    prefix = identifier if begins else None
-    return index_of(sync).find(history_files(sync, forms, prefix), forms, prefix=prefix, limit=limit)
-
-
 def record_at(sync: Sync, place: str) -> dict[str, Any] | None:
     """The whole record at a place that the history names."""
     run_id, _, address = place.partition("/")
@@ -145,20 +99,15 @@ def record_at(sync: Sync, place: str) -> dict[str, Any] | None:
     return query.record(files_of(run), address) if run else None
 
 
-def refresh_history(syncs: Iterable[Sync]) -> int:
-    """Brings the indexes up to date; the scheduler's work. How many record files were added."""
-    return sum(index_of(sync).refresh(history_files(sync)) for sync in syncs)
-
-
-def _forms(sync: Sync, identifier: str) -> list[str]:
+def forms(workspace: Workspace, identifier: str) -> list[str]:
     """People search by the plain identifier or by the masked one."""
-    return [identifier, Masker([Mask("identifier", "hash")], sync.workspace.mask_key).value("identifier", identifier)]
+    return [identifier, Masker([Mask("identifier", "hash")], workspace.mask_key).value("identifier", identifier)]
 
 
 def with_masked(filter: Filter, run: Run) -> Filter:
     """The same filter, looking for both forms of its identifiers."""
     plain = [] if filter.identifier is None else [filter.identifier]
-    found = [form for text in (*plain, *filter.identifiers) for form in _forms(run.sync, text)]
+    found = [form for text in (*plain, *filter.identifiers) for form in forms(run.sync.workspace, text)]
     return replace(filter, identifier=None, identifiers=tuple(dict.fromkeys(found)))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -10,7 +9,7 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from ondatra_web.access import Person, chosen_organization, runs_of
+from ondatra_web.access import chosen_organization
 from ondatra_web.forms import FindForm
 from ondatra_web.tracking import finding
 from ondatra_web.views.filters import address_of
@@ -27,9 +26,9 @@ def find(request: SignedIn) -> HttpResponse:
         return render(request, "records/find.html", context)
 
     here = chosen_organization(request)
-    upto = chosen["upto"] or finding.newest_run(request.user, here)
+    upto = chosen["upto"] or finding.newest_run()
     search = finding.search(request.user, here, q, begins=begins, upto=upto, after=chosen["after"] or 0)
-    search.rows = list(_told(request.user, search.rows))
+    search.rows = list(map(_told, search.rows))
     found = (chosen["found"] or 0) + len(search.rows)
     kept = {"q": q, "how": chosen["how"]}
     context |= {
@@ -41,11 +40,6 @@ def find(request: SignedIn) -> HttpResponse:
     return render(request, "records/find.html", context)
 
 
-def _told(user: Person, found: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The records with their runs, as the page shows them."""
-    runs = runs_of(user).in_bulk({int(record["sync_run_id"]) for record in found})
-    for record in found:
-        run = runs.get(int(record["sync_run_id"]))
-        if run is not None:
-            query = address_of({"q": record["identifier"]})
-            yield {**record, "run": run, "shown": record_status(record), "query": query}
+def _told(record: dict[str, Any]) -> dict[str, Any]:
+    """The record as the page shows it."""
+    return {**record, "shown": record_status(record), "query": address_of({"q": record["identifier"]})}

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 from ondatra_web.access import PAYLOADS, sync_for
 from ondatra_web.forms import FindForm
 from ondatra_web.tracking import reads
-from ondatra_web.tracking.records import history_of
+from ondatra_web.tracking.history import history_of
 from ondatra_web.views.filters import address_of
 from ondatra_web.views.shown import SignedIn, record_status
 from runtime.errors import OndatraError

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ondatra_web.models import Run
-from ondatra_web.tracking.records import calls_of, history_of
+from ondatra_web.tracking.history import history_of
+from ondatra_web.tracking.records import calls_of
 from ondatra_web.views import requests
 from ondatra_web.views.payload_tree import Node, tree
 from ondatra_web.views.shown import cut, record_status

@@ -14,7 +14,7 @@ from django.test import Client
 
 from ondatra_web import tokens
 from ondatra_web.models import Run
-from ondatra_web.tracking import finding, records
+from ondatra_web.tracking import finding, history
 from runtime.custody.masks import Masker
 from runtime.model import Mask
 from tests.web.filled import a_run, a_sync, closing, person, put_records, record, workspace
@@ -96,7 +96,7 @@ def test_a_run_that_begins_meanwhile_hides_no_sync(
     alice: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = _kept(tmp_path, "sync.old", "N201AA")
-    _kept(tmp_path, "sync.new", "N1")
+    _kept(tmp_path, "sync.new", "N1", "N3")
     monkeypatch.setattr(finding, "SECONDS", 0)
     on = re.search(r'href="(\S+)" hx-get', _page(alice, "/find/?q=N201AA"))
     assert on is not None
@@ -128,8 +128,8 @@ def test_what_begins_so_is_found_where_it_is_asked_for(alice: Client, tmp_path: 
 def test_a_beginning_reads_the_same_with_and_without_the_index(alice: Client, tmp_path: Path, indexed: bool) -> None:
     run = _kept(tmp_path, "sync.aircraft", "N200", *(f"N20%_{n}" for n in range(3)), "N21")
     if indexed:
-        records.refresh_history([run.sync])
-        for file in records.history_files(run.sync):
+        history.refresh(run.sync.workspace.organization)
+        for file in history.files_of(run.sync):
             file.store.delete(file.path)
 
     found = _found(_page(alice, "/find/?q=N20%25_&how=beginning"))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ondatra_web.models import Chunk, Delivery, Run
-from ondatra_web.tracking import records
+from ondatra_web.tracking import history, records
 from runtime.store.opening import open_store
 from tests.web.filled import a_run, a_sync, closing, put_calls, put_records, record, workspace
 
@@ -30,7 +30,7 @@ def test_a_history_names_only_files_with_room_for_the_identifier(tmp_path: Path)
         open_store(tmp_path.as_uri()).replace(f"{folder}/{run.pk}/records_updated.1.parquet", b"damaged")
 
     def named(identifier: str) -> set[int]:
-        return {int(f.name.split(".")[1]) for f in records.history_files(sync, [identifier])}
+        return {int(f.name.split(".")[1]) for f in history.files_of(sync, [identifier])}
 
     assert [named(i) for i in ("g", "\u00e9", "Z", "b\0a", "C" * 300, "\u00ea")] == [
         {2},
@@ -40,11 +40,11 @@ def test_a_history_names_only_files_with_room_for_the_identifier(tmp_path: Path)
         {0, 4},
         set(),
     ]
-    assert [(e["identifier"], e["sync_run_id"]) for e in records.history_of(sync, "g")] == [
+    assert [(e["identifier"], e["sync_run_id"]) for e in history.history_of(sync, "g")] == [
         ("g", str(run.pk)) for run in reversed(runs)
     ]
-    assert [len(records.history_of(sync, i)) for i in ("B", "C" * 300)] == [2, 4]
-    assert len(records.history_files(sync)) == 10  # the index is made of all
+    assert [len(history.history_of(sync, i)) for i in ("B", "C" * 300)] == [2, 4]
+    assert len(history.files_of(sync)) == 10  # the index is made of all
 
 
 def test_the_requests_of_a_record_come_from_the_file_of_its_chunk(tmp_path: Path) -> None:

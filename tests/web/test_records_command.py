@@ -16,7 +16,7 @@ from django.core.management import call_command
 
 from ondatra_web.models import Destination, DestinationObject, Organization, Run, Sync, Workspace
 from ondatra_web.runs import record_files
-from ondatra_web.tracking import facts, records
+from ondatra_web.tracking import facts, history, records
 from runtime.custody.masks import Masker
 from runtime.model import Column, Mask, Model
 from runtime.records import query
@@ -210,9 +210,9 @@ def test_a_store_that_is_gone_is_said(run, place):
 
 def test_history_and_its_index_tell_the_same(sync):
     runs = [make_run(sync, {1: Answer(), 2: Answer("reject", "no")}) for _ in range(3)]
-    before = records.history_of(sync, "2")
-    assert records.refresh_history([sync]) == 3
-    assert records.history_of(sync, "2") == before
+    before = history.history_of(sync, "2")
+    assert history.refresh(sync.workspace.organization) == 3
+    assert history.history_of(sync, "2") == before
     assert [(r["sync_run_id"], r["status"]) for r in before] == [(str(r.pk), "rejected") for r in reversed(runs)]
     assert records.record_at(sync, before[0]["place"])["record_payload"] == '{"id":2,"email":"p2@x"}'
 

@@ -19,7 +19,7 @@ from django.test import Client
 from seaweed import BUCKET, ROLE, S3Server, make_bucket
 
 from ondatra_web.models import AuditLog, Bucket, Organization, Run, Workspace
-from ondatra_web.tracking import buckets, facts, records, stores
+from ondatra_web.tracking import buckets, facts, history, stores
 from ondatra_web.tracking.buckets import Wanted
 from runtime.errors import ConfigError, OndatraError, StoreError
 from tests.web.filled import a_run, a_sync, closing, person, put_records, record, workspace
@@ -181,7 +181,7 @@ def test_runs_are_shown_from_where_they_were_written_through_every_switch(
         switch()
         for name, run in runs.items():
             assert f"id-{name}" in client.get(f"/runs/{run.pk}/records/").content.decode()
-        assert {entry["sync_run_id"] for entry in records.history_of(sync, "same")} == {
+        assert {entry["sync_run_id"] for entry in history.history_of(sync, "same")} == {
             str(run.pk) for run in runs.values()
         }
     assert stores.current(place.organization_id) == (second.url, second)
