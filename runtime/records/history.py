@@ -77,7 +77,7 @@ class HistoryIndex:
     def things(self, asked: newest.Asked) -> newest.Newest:
         """The newest record of each thing that is asked for, in the order of the syncs."""
         gone = self.settled().gone
-        return newest.read(self._answered(lambda one, places: newest.ask(one, places, asked, gone)))
+        return newest.read(self._answered(lambda one, places: newest.ask(one, places, asked, gone)), asked)
 
     def covered(self) -> frozenset[str]:
         """The record files that are in the index."""

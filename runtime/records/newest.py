@@ -21,11 +21,11 @@ _WANTED = "SELECT unnest($syncs::VARCHAR[]) AS sync_configuration_id, generate_s
 #: The newest record is that of the last run, and in it the last one: both are numbers.
 _QUESTION = f"""
 WITH wanted AS MATERIALIZED ({_WANTED}),
-looked AS ({{parts}}),
+looked AS ({{rows}}),
 things AS (
-    SELECT sync_configuration_id, identifier, max(run) AS last, count(*) FILTER (begins) AS looked_at,
+    SELECT sync_configuration_id, identifier, max(run) AS last, count(*) AS looked_at,
         max_by({{{{{", ".join(f"'{name}': {name}" for name in _TOLD)}}}}},
-            CAST(run AS HUGEINT) * 10_000_000_000_000_000 + epoch_us(batch_ended_at)) AS told
+            CAST(run AS HUGEINT) * 10_000_000_000_000_000 + coalesce(epoch_us(batch_ended_at), 0)) AS told
     FROM looked GROUP BY sync_configuration_id, identifier
 ),
 counted AS (SELECT *, sum(looked_at) OVER () AS all_looked_at FROM things)
@@ -57,16 +57,17 @@ class Newest:
 
 
 def ask(one: duck.Cursor, places: Sequence[str], asked: Asked, gone: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Rows of NAMES, and how many rows that begin so were looked at; without the runs that are gone. Of the places the
+    """Rows of NAMES, and how many rows of the index were looked at; without the runs that are gone. Of the places the
     first are looked at first."""
     bound = {f"i{n}": text for n, text in enumerate(asked.identifiers)}
+    found = is_one_of(bound) + (" OR (identifier >= $low AND identifier <= $high)" if asked.prefix else "")
     kept = "run <= $upto" + (" AND sync_run_id NOT IN (SELECT unnest($gone::VARCHAR[]))" if gone else "")
-    parts = [_rows("false", "$files", f"({is_one_of(bound)}) AND {kept}")]
+    rows = (
+        f"SELECT CAST(sync_run_id AS BIGINT) AS run, {', '.join(NAMES)} "
+        f"FROM read_parquet($files, hive_partitioning = false) WHERE ({found}) AND {kept}"
+    )
     if asked.prefix:
-        begin = "identifier >= $low AND identifier <= $high"
-        mine = f"{begin} AND {kept} AND sync_configuration_id IN (SELECT sync_configuration_id FROM wanted)"
-        each = " UNION ALL ".join(_rows("true", duck.quoted(place), mine) for place in places)
-        parts += [f"(SELECT * FROM ({each}) LIMIT {MOST_ROWS})"]
+        rows += f" AND sync_configuration_id IN (SELECT sync_configuration_id FROM wanted) LIMIT {MOST_ROWS}"
 
     values = {
         **bound,
@@ -79,21 +80,15 @@ def ask(one: duck.Cursor, places: Sequence[str], asked: Asked, gone: Sequence[st
         "most": asked.most,
         "limit": asked.limit,
     }
-    return duck.tuples(one, _QUESTION.format(parts=" UNION ALL ".join(parts)), values)
+    return duck.tuples(one, _QUESTION.format(rows=rows), values)
 
 
-def read(rows: Sequence[tuple[Any, ...]]) -> Newest:
-    return Newest([dict(zip(NAMES, row, strict=False)) for row in rows], any(row[-1] >= MOST_ROWS for row in rows[:1]))
+def read(rows: Sequence[tuple[Any, ...]], asked: Asked) -> Newest:
+    cut = bool(asked.prefix and rows) and rows[0][-1] >= MOST_ROWS
+    return Newest([dict(zip(NAMES, row, strict=False)) for row in rows], cut)
 
 
 def is_one_of(names: Iterable[str]) -> str:
     """The identifier is one of these bound values; such that row groups of files sorted by it are left out by their
     bounds."""
     return " OR ".join(f"identifier = ${name}" for name in names) or "false"
-
-
-def _rows(begins: str, file: str, where: str) -> str:
-    return (
-        f"SELECT {begins} AS begins, CAST(sync_run_id AS BIGINT) AS run, {', '.join(NAMES)} "
-        f"FROM read_parquet({file}, hive_partitioning = false) WHERE {where}"
-    )
