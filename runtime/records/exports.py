@@ -6,7 +6,8 @@ import contextlib
 import io
 import queue
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, BinaryIO, Literal, get_args
 
 import duckdb
@@ -15,7 +16,7 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
 from runtime.errors import ConfigError, StoreError
-from runtime.records import duck
+from runtime.records import duck, formulas
 from runtime.records.filter import FileRef, Filter
 from runtime.records.opened import NAMES, opened, roots
 from runtime.tracking.schema import MOMENT, SCHEMA
@@ -23,9 +24,6 @@ from runtime.tracking.schema import MOMENT, SCHEMA
 Format = Literal["csv", "json", "jsonl", "parquet"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 BATCH_ROWS = 50_000
-#: What a spreadsheet would take for a formula, unless it is a number.
-_FORMULA = "'=', '+', '-', '@', chr(9), chr(13)"
-_NUMBER = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
 _MOMENT_TEXT = "'%Y-%m-%dT%H:%M:%S.%fZ'"
 _BOM = b"\xef\xbb\xbf"
 
@@ -67,13 +65,13 @@ def export(
 def selected(
     files: Sequence[FileRef],
     chosen: Filter,
-    expressions: str,
+    expressions: str | Callable[[Path], str],
     most: int | None = None,
     *,
     problems: list[str] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """What the filter selects, in the order of the files; `expressions` are SQL over the columns, `identifier, row_id`.
-    Problems as in `export`."""
+    """What the filter selects, in the order of the files; `expressions` are SQL over the columns of
+    a file, `identifier, row_id`. Problems as in `export`."""
     where, values = chosen.where()
     left = most
     candidates = [f for f in files if chosen.may_hold(f)]
@@ -85,9 +83,9 @@ def selected(
             limit = "" if left is None else f" LIMIT {left}"
             for part in opened([file], missed):
                 bound: Mapping[str, object] = {k: v for k, v in values.items() if f"${k}" in where} | part.values
-                for batch in _batches(
-                    one, f"SELECT {expressions} FROM ({part.source()}) WHERE {where}{limit}", bound, file, missed
-                ):
+                picked = expressions if isinstance(expressions, str) else expressions(part.places[0])
+                sql = f"SELECT {picked} FROM ({part.source()}) WHERE {where}{limit}"
+                for batch in _batches(one, sql, bound, file, missed):
                     yield batch
                     left = None if left is None else left - batch.num_rows
             if left is not None and left <= 0:
@@ -145,32 +143,29 @@ def _left_out(missed: Sequence[str]) -> str:
     return "; ".join(missed[:5]) + f"{more}: everything else was exported"
 
 
-def _expressions(format: Format) -> str:
+# the way over microseconds costs half of a conversion between time zones
+_MOMENTS = {
+    name: f"strftime(make_timestamp(epoch_us({name})), {_MOMENT_TEXT})"
+    for name in NAMES
+    if SCHEMA.field(name).type == MOMENT
+}
+
+
+def _expressions(format: Format) -> Callable[[Path], str]:
+    """What is selected of a file."""
     if format == "parquet":
-        return ", ".join(NAMES)
-    # the way over microseconds costs half of a conversion between time zones
-    moment = {
-        name: f"strftime(make_timestamp(epoch_us({name})), {_MOMENT_TEXT})"
-        for name in NAMES
-        if SCHEMA.field(name).type == MOMENT
-    }
+        return lambda place: ", ".join(NAMES)
     if format == "csv":
-        return ", ".join(
-            f"{moment[n]} AS {n}" if n in moment else f"{_safe(n)} AS {n}" if SCHEMA.field(n).type == pa.string() else n
-            for n in NAMES
-        )
-    fields = ", ".join(f"'{n}': {moment.get(n, n)}" for n in NAMES)
-    return f"CAST(to_json({{{fields}}}) AS VARCHAR) AS line"
+        return lambda place: ", ".join(f"{_cell(name, formulas.without(place))} AS {name}" for name in NAMES)
+    fields = ", ".join(f"'{n}': {_MOMENTS.get(n, n)}" for n in NAMES)
+    return lambda place: f"CAST(to_json({{{fields}}}) AS VARCHAR) AS line"
 
 
-def _safe(name: str) -> str:
-    """The text, with an apostrophe before what a spreadsheet would run. What begins with a digit, a letter or beyond is
-    passed at a glance."""
-    return (
-        f"CASE WHEN {name} >= 'A' OR ({name} >= '0' AND {name} < ':') THEN {name} "
-        f"WHEN left({name}, 1) IN ({_FORMULA}) AND NOT regexp_matches({name}, {duck.quoted(_NUMBER)}) "
-        f"THEN '''' || {name} ELSE {name} END"
-    )
+def _cell(name: str, harmless: Collection[str]) -> str:
+    if name in _MOMENTS:
+        return _MOMENTS[name]
+    is_text = SCHEMA.field(name).type == pa.string()
+    return formulas.safe(name) if is_text and name not in harmless else name
 
 
 # formats
