@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from runtime.config import from_env
 from runtime.errors import StoreError
+from runtime.tracking.schema import SCHEMA
 
 Cursor = duckdb.DuckDBPyConnection
 #: A page that takes longer is broken off; exports have no such limit.
@@ -77,7 +78,14 @@ def tuples(one: duckdb.DuckDBPyConnection, sql: str, values: Mapping[str, Any]) 
     return one.execute(sql, {k: v for k, v in values.items() if f"${k}" in sql}).fetchall()
 
 
-def columns_of(place: Path) -> tuple[str, ...]:
+class Columns(NamedTuple):
+    """Of a record file."""
+
+    names: frozenset[str]  # those that ours have
+    exact: bool  # it has all of them, in our types
+
+
+def columns_of(place: Path) -> Columns:
     """The columns of a parquet file. Raises StoreError for a file that is none, is cut off or is gone."""
     try:
         said = place.stat()
@@ -87,8 +95,10 @@ def columns_of(place: Path) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=16_384)
-def _columns(place: Path, changed: int, size: int) -> tuple[str, ...]:
+def _columns(place: Path, changed: int, size: int) -> Columns:
     try:
-        return tuple(pq.read_schema(place).names)
+        found = pq.read_schema(place)
+        exact = len(found) == len(SCHEMA) and found.equals(SCHEMA)
+        return Columns(frozenset(found.names) & frozenset(SCHEMA.names), exact)
     except (pa.ArrowException, OSError):
         raise StoreError(f"the record file {place.name} is no whole parquet file ({size} bytes)") from None

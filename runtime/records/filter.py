@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,8 +142,13 @@ class Filter:
             low[: len(self.prefix)] <= self.prefix <= high[: len(self.prefix)] if self.prefix else True
         )
 
-    def where(self) -> tuple[str, dict[str, Any]]:
-        """The condition with its bound values."""
+    @property
+    def within_payloads(self) -> bool:
+        text, within, _ = self.searched
+        return bool(text) and within == "payload"
+
+    def where(self, payloads: Sequence[str] = ()) -> tuple[str, dict[str, Any]]:
+        """The condition with its bound values; a sample of payloads makes a search in them cheaper."""
         parts: list[str] = []
         values: dict[str, Any] = {}
 
@@ -172,7 +177,7 @@ class Filter:
         if self.prefix:
             add("starts_with(identifier, $prefix)", prefix=self.prefix)
         if self.text:
-            sql, bound = searching.condition(*self.searched)
+            sql, bound = searching.condition(*self.searched, payloads)
             add(sql, **bound)
         if self.message and "%" not in self.message:
             # most rows have no message, and to see that costs less than to look for text in none

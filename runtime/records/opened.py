@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,20 +24,36 @@ class Opened:
 
     files: tuple[FileRef, ...]
     places: tuple[Path, ...]
-    names: frozenset[str]
+    columns: duck.Columns
+
+    def select(self, where: str, columns: Sequence[str] = NAMES, *, position: bool = False) -> str:
+        """A SELECT of the named columns of the rows that match."""
+        if self.columns.exact:  # a condition of the files' own columns costs less to plan
+            return f"{self.source(columns, position=position)} WHERE {where}"
+        return f"SELECT * FROM ({self.source(columns, position=position)}) WHERE {where}"
+
+    def count(self, where: str) -> str:
+        """How many rows match."""
+        position = "__row" in where
+        if self.columns.exact and not position:
+            return f"SELECT count(*) FROM {self._table(position)} WHERE {where}"
+        used = [n for n in NAMES if re.search(rf"\b{n}\b", where)] or ["identifier"]
+        return f"SELECT count(*) FROM ({self.source(used, position=position)}) WHERE {where}"
 
     def source(self, columns: Sequence[str] = NAMES, *, position: bool = False) -> str:
         """A SELECT of the named columns; one that the files lack is NULL. With the row's position in its file and,
         where there are several, the file."""
-        picked = [
-            f"CAST({name} AS {_TYPES[str(SCHEMA.field(name).type)]}) AS {name}"
-            if name in self.names
-            else f"CAST({self._missing(name)} AS {_TYPES[str(SCHEMA.field(name).type)]}) AS {name}"
-            for name in columns
-        ]
+        picked = columns if self.columns.exact else [f"CAST({self._told(n)} AS {_type(n)}) AS {n}" for n in columns]
         extra = ["file_row_number AS __row", *["filename AS __file"] * (len(self.files) > 1)] if position else []
-        options = ", file_row_number = true, filename = true" if position else ""
-        return f"SELECT {', '.join([*picked, *extra])} FROM read_parquet($files{options}, hive_partitioning = false)"
+        return f"SELECT {', '.join([*picked, *extra])} FROM {self._table(position)}"
+
+    def _table(self, position: bool) -> str:
+        several = ", filename = true" if len(self.files) > 1 else ""
+        options = f", file_row_number = true{several}" if position else ""
+        return f"read_parquet($files{options}, hive_partitioning = false)"
+
+    def _told(self, name: str) -> str:
+        return name if name in self.columns.names else self._missing(name)
 
     def _missing(self, name: str) -> str:
         """Older files say only in their path to which sync and run they belong."""
@@ -51,7 +68,7 @@ class Opened:
     def each(self) -> Iterator[Opened]:
         """One file at a time."""
         for file, place in zip(self.files, self.places, strict=True):
-            yield Opened((file,), (place,), self.names)
+            yield Opened((file,), (place,), self.columns)
 
     @property
     def values(self) -> dict[str, Any]:
@@ -61,25 +78,29 @@ class Opened:
 def opened(files: Sequence[FileRef], problems: list[str]) -> Iterator[Opened]:
     """The files in groups of equal columns, in order; one that cannot be read is reported and left out."""
     group: list[tuple[FileRef, Path]] = []
-    names: frozenset[str] = frozenset()
+    columns: duck.Columns | None = None
     for file, place in zip(files, _local(files, problems), strict=True):
         if place is None:
             continue
         try:
-            mine = frozenset(duck.columns_of(place)) & frozenset(NAMES)
+            mine = duck.columns_of(place)
         except StoreError as error:
             problems.append(str(error))
             continue
-        if "identifier" not in mine:
+        if "identifier" not in mine.names:
             problems.append(f"{file.name}.parquet is no record file: it has no column `identifier`")
             continue
-        if group and mine != names:
-            yield Opened(tuple(f for f, _ in group), tuple(p for _, p in group), names)
+        if columns is not None and mine != columns:
+            yield Opened(tuple(f for f, _ in group), tuple(p for _, p in group), columns)
             group = []
         group.append((file, place))
-        names = mine
-    if group:
-        yield Opened(tuple(f for f, _ in group), tuple(p for _, p in group), names)
+        columns = mine
+    if columns is not None:
+        yield Opened(tuple(f for f, _ in group), tuple(p for _, p in group), columns)
+
+
+def _type(name: str) -> str:
+    return _TYPES[str(SCHEMA.field(name).type)]
 
 
 def _local(files: Sequence[FileRef], problems: list[str]) -> Sequence[Path | None]:

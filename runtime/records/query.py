@@ -6,9 +6,11 @@ that a count can skip.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -25,6 +27,8 @@ from runtime.store.base import Store
 
 #: Files looked at together where no count tells which of them hold a match; the last group is all the rest.
 GROUPS = (2, 16)
+#: Payloads that tell which part of a text is rare.
+SAMPLE = 300
 
 
 @dataclass(frozen=True)
@@ -59,14 +63,18 @@ def page(
     where, values = chosen.where()
     found = Page()
     head, rest, behind = _cut(files, after)
-    rest = [f for f in rest if chosen.may_hold(f)]
+    if where != "true":
+        rest = [f for f in rest if chosen.may_hold(f)]
     groups = [([head], f"({where}) AND __row > {behind}")] if head is not None and chosen.may_hold(head) else []
     if not groups:
         offset, rest = _skip(rest, chosen, offset)
     if not groups and not rest:
         return found
     with duck.cursor(roots([*([head] if head else []), *rest])) as one:
-        for group, condition in [*groups, *((g, where) for g in _groups(rest, chosen, offset + limit + 1))]:
+        if chosen.within_payloads:
+            where, values = chosen.where(_sample(one, rest))
+        following = ((group, where) for group in _groups(rest, chosen, offset + limit + 1))
+        for group, condition in itertools.chain(groups, following):
             for part in opened(group, found.problems):
                 offset = _read(one, part, condition, values, found, offset, limit + 1)
             if len(found.rows) > limit:
@@ -102,9 +110,10 @@ def _skip(files: Sequence[FileRef], chosen: Filter, offset: int) -> tuple[int, S
 
 
 def _groups(files: Sequence[FileRef], chosen: Filter, wanted: int) -> Iterator[Sequence[FileRef]]:
-    """Files that are read together: where counts tell, as many as fill the page; else few, more, all."""
+    """Files that are read together: where counts tell, as many as fill the page; else all, and where they would have to
+    be fetched few, more, all."""
     if not chosen.by_counts:
-        bounds = [0, *(() if chosen.exact else GROUPS), len(files)]
+        bounds = [0, *(() if chosen.exact or all(f.store.near for f in files) else GROUPS), len(files)]
         yield from (files[low:high] for low, high in pairwise(bounds) if files[low:high])
         return
     group: list[FileRef] = []
@@ -134,7 +143,7 @@ def _read(
         else f"LIMIT {wanted} OFFSET {offset}"
     )
     try:
-        rows = duck.tuples(one, f"SELECT * FROM ({part.source(position=True)}) WHERE {where} {cut}", bound)
+        rows = duck.tuples(one, part.select(f"{where} {cut}", position=True), bound)
         left = 0 if rows or not offset else max(0, offset - _count(one, part, where, values))
     except duck.DAMAGED as error:
         if len(part.files) == 1:
@@ -151,6 +160,15 @@ def _read(
     return left
 
 
+def _sample(one: duck.Cursor, files: Sequence[FileRef]) -> list[str]:
+    """Payloads of the first file, which is read anyway."""
+    for part in opened(files[:1], []):
+        with suppress(*duck.DAMAGED):
+            rows = duck.tuples(one, f"{part.source(['record_payload'])} LIMIT {SAMPLE}", part.values)
+            return [payload for (payload,) in rows if payload is not None]
+    return []
+
+
 def _counted(one: duck.Cursor, part: Opened, where: str, values: Mapping[str, Any]) -> int:
     """As _count, without files that are damaged."""
     try:
@@ -160,9 +178,7 @@ def _counted(one: duck.Cursor, part: Opened, where: str, values: Mapping[str, An
 
 
 def _count(one: duck.Cursor, part: Opened, where: str, values: Mapping[str, Any]) -> int:
-    used = [n for n in NAMES if re.search(rf"\b{n}\b", where)] or ["identifier"]
-    sql = f"SELECT count(*) FROM ({part.source(used, position='__row' in where)}) WHERE {where}"
-    return int(duck.tuples(one, sql, {**values, **part.values})[0][0])
+    return int(duck.tuples(one, part.count(where), {**values, **part.values})[0][0])
 
 
 def is_row(text: str) -> bool:
@@ -178,9 +194,7 @@ def record(files: Sequence[FileRef], place: str) -> dict[str, Any] | None:
         return None
     with duck.cursor(roots(chosen)) as one:
         for part in opened(chosen, []):
-            rows = duck.tuples(
-                one, f"SELECT * FROM ({part.source(position=True)}) WHERE __row = {int(row)}", part.values
-            )
+            rows = duck.tuples(one, part.select(f"__row = {int(row)}", position=True), part.values)
             return dict(zip(NAMES, rows[0], strict=False)) if rows else None
     return None
 
@@ -194,6 +208,8 @@ def count(files: Sequence[FileRef], filter: Filter | None = None) -> int:
     unknown = [f for f, n in known if n is None]
     if unknown:
         with duck.cursor(roots(unknown)) as one:
+            if chosen.within_payloads:
+                where, values = chosen.where(_sample(one, unknown))
             total += sum(_counted(one, part, where, values) for part in opened(unknown, []))
     return total
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, Literal, get_args
+
+from runtime.records import rarity
 
 Within = Literal["identifier", "message", "payload"]
 How = Literal["whole", "beginning", "anywhere"]
@@ -22,13 +25,22 @@ def usual(within: str) -> How:
     return "beginning" if within == "identifier" else "anywhere"
 
 
-def condition(text: str, within: str, how: str) -> tuple[str, dict[str, Any]]:
+def condition(text: str, within: str, how: str, payloads: Sequence[str] = ()) -> tuple[str, dict[str, Any]]:
     """SQL with its bound values. In a payload `whole` and `beginning` are those of a field's value, `anywhere` is of
-    the JSON, in which the text may stand as it is or as JSON writes it."""
+    the JSON, in which the text may stand as it is or as JSON writes it. A sample of the payloads makes it cheaper."""
     column = COLUMNS[within]
     if within != "payload":
         return f"{column} IS NOT NULL AND {_compared(f'lower({column})', how)}", {"text": text}
 
+    sql, values = _in_payload(text, column, how)
+    forms = rarity.part_of(text, payloads) if values.get("json", text) == text else ()
+    if not forms:
+        return sql, values
+    first = " OR ".join(f"contains({column}, $form{n})" for n in range(len(forms)))
+    return f"({first}) AND {sql}", {**values, **{f"form{n}": form for n, form in enumerate(forms)}}
+
+
+def _in_payload(text: str, column: str, how: str) -> tuple[str, dict[str, Any]]:
     values = {"text": text, "json": json.dumps(text, ensure_ascii=False)[1:-1]}
     holds = f"contains(lower({column}), lower($json))"
     if how == "anywhere":

@@ -37,6 +37,8 @@ class Store(ABC):
     """Paths are relative to `url`, with `/` between their parts."""
 
     url: str
+    #: Whether its files lie on this machine's disks already, so that one more to open costs nothing.
+    near = True
 
     @abstractmethod
     def put_new(self, path: str, data: bytes) -> None:

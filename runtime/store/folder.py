@@ -20,10 +20,10 @@ class FolderStore(Store):
         self.url = self.folder.as_uri()
 
     def _place(self, path: str) -> Path:
-        place = Path(os.path.normpath(self.folder / path))
-        if self.folder not in (place, *place.parents):
+        place = os.path.normpath(f"{self.folder}/{path}")
+        if place != str(self.folder) and not place.startswith(f"{str(self.folder).rstrip('/')}/"):
             raise StoreError(f"{path!r} leads out of the store {self.folder}")
-        return place
+        return Path(place)
 
     def _written(self, place: Path, data: bytes) -> Path:
         """The data in a durable file of another name beside the place."""

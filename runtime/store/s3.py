@@ -52,6 +52,8 @@ TAKEN = ("PreconditionFailed", "412", "ConditionalRequestConflict")
 class S3Store(Store):
     """Credentials, region and endpoint come from the standard AWS variables unless an organization has its own."""
 
+    near = False
+
     def __init__(
         self, bucket: str, prefix: str, *, credentials: Credentials | None = None, cache_dir: Path | None = None
     ) -> None:
