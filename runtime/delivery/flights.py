@@ -16,26 +16,26 @@ UNANSWERED = "the run was cancelled before push() had answered"
 
 
 class Flights:
-    """For any number of threads with one call each. An answer is added to `answers` and on its way to the database
-    together; after `give_up` none is."""
+    """For any number of threads; of one number one call is out. An answer is added to `answers` and on its way to the
+    database together; after `give_up` none is."""
 
     def __init__(self, claim: Claim, answers: Answers, recorder: Recorder, outbox: Outbox) -> None:
         self.claim, self.answers, self.recorder, self.outbox = claim, answers, recorder, outbox
         self._lock = threading.Lock()
         self._given_up = False
-        self._out: dict[int, tuple[int, int, Index]] = {}  # thread -> call, attempt, rows
+        self._out: dict[int, tuple[int, Index]] = {}  # call -> attempt, rows
 
     def take_off(self, number: int, attempt: int, index: Index) -> None:
-        """This thread is about to call push(). Raises Cancelled."""
+        """A call of push() is about to begin. Raises Cancelled."""
         with self._lock:
             if self._given_up:
                 raise Cancelled("the run was cancelled")
-            self._out[threading.get_ident()] = number, attempt, index
+            self._out[number] = attempt, index
 
-    def land(self) -> None:
-        """push() of this thread has ended, and what it said was heard."""
+    def land(self, number: int) -> None:
+        """The call has ended, and what it said was heard."""
         with self._lock:
-            self._out.pop(threading.get_ident(), None)
+            self._out.pop(number, None)
 
     def hear(self, entry: Entry) -> None:
         """Raises Cancelled where the call was given up meanwhile."""
@@ -61,7 +61,7 @@ class Flights:
         their rows arrived."""
         with self._lock:
             self._given_up = True
-            for number, attempt, index in self._out.values():
+            for number, (attempt, index) in self._out.items():
                 self._record(entries.unknown(number, attempt, index, UNANSWERED))
 
     def _still_heard(self) -> None:

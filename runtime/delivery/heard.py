@@ -8,8 +8,7 @@ from typing import Any
 from runtime.custody.masks import Masker
 from runtime.delivery.chunk import Chunk, Index
 from runtime.push.api_dict import ApiCalls
-from runtime.push.call import CallResult, PollResult
-from runtime.push.statuses import OK
+from runtime.push.call import CallResult, PollResult, telling
 
 #: Calls without a failure that are kept of each chunk under `api_calls: all`.
 KEPT_CALLS = 1_000
@@ -45,10 +44,7 @@ class Heard:
 
     def _add_calls(self, result: CallResult | PollResult) -> None:
         """All that failed, or were about a row that did; of the others the first KEPT_CALLS of a chunk."""
-        calls, outcomes = result.calls, result.outcomes or ()
-        row_failed = any(o.kind in ("error", "reject") for o in outcomes if o is not OK)
-        bad = set(range(len(calls)) if row_failed else calls.failed())
-
+        calls, bad = result.calls, set(telling(result))
         room = KEPT_CALLS - self._good if self._kept == "all" else 0
         good = [i for i in range(len(calls)) if i not in bad][:room] if room > 0 else []
         self._good += len(good)

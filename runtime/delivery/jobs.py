@@ -35,7 +35,7 @@ class Jobs:
         assert result.job_ref is not None
         entry = entries.job(number, attempt, result, index)
         self.flights.open_job(entry, result.job_ref)
-        self.flights.land()
+        self.flights.land(number)
 
         self.wait(min(self.options.poll_interval, FIRST_POLL))
         self._poll(result.job_ref, index, number, attempt, entry.started)

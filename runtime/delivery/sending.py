@@ -11,10 +11,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from operator import itemgetter
 from typing import Any
 
 from runtime.delivery import entries
+from runtime.delivery.ahead import Ahead, Attempt
 from runtime.delivery.answers import Answers
 from runtime.delivery.calls import Call, announced, numbered
 from runtime.delivery.chunk import Chunk, Index
@@ -26,7 +28,7 @@ from runtime.delivery.recorder import Recorder
 from runtime.delivery.run import DeliveryRun, Progress
 from runtime.errors import Cancelled
 from runtime.push.backoff import backoff
-from runtime.push.call import PushCall
+from runtime.push.call import CallResult, PushCall
 from runtime.threads import side_by_side, sleep, supervised
 
 
@@ -138,63 +140,90 @@ class Sending:
     def _due(self) -> Iterator[Call]:
         in_order = self.shared.model.kind == "append"
         calls = numbered(self.chunk, self.answers, in_order=in_order, batch_size=self.options.batch_size)
-        for call in announced(calls, self.chunk, self.recorder.begin):
-            if self._is_over():
-                return
-            yield call
+        return announced(calls, self.chunk, self.recorder.begin)
 
     def _call_all(self, calls: Iterator[Call]) -> None:
         if self.claim.slots <= 1:
-            for call in calls:
-                self._call(call)
+            self._call_in_order(Ahead(calls, self._first, self._begin, self._is_over))
         else:
-            side_by_side(self.claim.slots, (partial(self._call, call) for call in calls), ends=self.outbox.thread_ends)
+            due = takewhile(lambda _: not self._is_over(), calls)
+            side_by_side(self.claim.slots, (partial(self._call, call) for call in due), ends=self.outbox.thread_ends)
+
+    def _call_in_order(self, ahead: Ahead) -> None:
+        try:
+            while attempt := ahead.take():
+                self._with_retries(attempt, ahead)
+        finally:
+            ahead.settle()
 
     def _call(self, call: Call) -> None:
+        self._with_retries(self._first(call), None)
+
+    def _with_retries(self, first: Attempt, ahead: Ahead | None) -> None:
         """One call with its further attempts."""
         try:
-            self._attempts(call)
+            self._attempts(first, ahead)
         except Cancelled:
             self.cancelled = True
             return
-        index = self.chunk.rows_of(call.units)
-        self.recorder.call_ended(failed=bool(self.answers.failed(index).all()))
+        self.recorder.call_ended(failed=bool(self.answers.failed(first.index).all()))
 
-    def _attempts(self, call: Call) -> None:
+    def _attempts(self, first: Attempt, ahead: Ahead | None) -> None:
         """What failed as a whole is halved, so that a bad row ends alone."""
-        queue = [(0.0, call.units, 1)]  # not before, what, its attempt: all wait at the same time
+        queue = [(0.0, first)]  # not before, what: all wait at the same time
         while queue:
             queue.sort(key=itemgetter(0))
-            due, units, attempt = queue.pop(0)
+            due, call = queue.pop(0)
             if not self._wait(due - time.monotonic()):
                 return
 
-            failed = self._attempt(call.number, units, attempt)
-            if failed and attempt < self.options.attempts:
-                due = time.monotonic() + backoff(self.shared.api.backoff, attempt)
-                whole = len(failed) == len(units) > 1
-                queue += [(due, part, attempt + 1) for part in (_halves(failed) if whole else (failed,))]
+            failed = self._attempt(call, ahead if call is first else None)
+            if failed and call.attempt < self.options.attempts:
+                due = time.monotonic() + backoff(self.shared.api.backoff, call.attempt)
+                whole = len(failed) == len(call.units) > 1
+                parts = _halves(failed) if whole else (failed,)
+                queue += [(due, self._ready(call.number, call.attempt + 1, part)) for part in parts]
 
-    def _attempt(self, number: int, units: list[int], attempt: int) -> list[int]:
-        """One push() call; the units that are to be tried again."""
+    def _first(self, call: Call) -> Attempt:
+        return self._ready(call.number, 1, call.units)
+
+    def _ready(self, number: int, attempt: int, units: list[int]) -> Attempt:
         index = self.chunk.rows_of(units)
         call = self._push_call(number, attempt, index)
-        self.outbox.make_sure(self.claim)
-        self.flights.take_off(number, attempt, index)
+        return Attempt(number, attempt, units, index, self.shared.push.prepared(call, self.shared.context))
+
+    def _begin(self, call: Attempt) -> None:
+        if not call.out:
+            self.outbox.make_sure(self.claim)
+            self.flights.take_off(call.number, call.attempt, call.index)
+            call.out = True
+            call.push.begin()
+
+    def _attempt(self, call: Attempt, ahead: Ahead | None = None) -> list[int]:
+        """One push() call; the units that are to be tried again."""
+        self._begin(call)
+        if ahead:
+            ahead.look()
         try:
-            result = self.shared.push.push(call, self.shared.context)
+            result = call.push.result()
         except Cancelled:
-            self.flights.land()
+            self.flights.land(call.number)
             raise
 
-        self.heard.add(result, index)
+        if ahead:
+            ahead.follow(result)
+        self.heard.add(result, call.index)
+        self._hear(call, result)
+        return self.chunk.units_with(call.index[self.answers.failed(call.index)], call.units)
+
+    def _hear(self, call: Attempt, result: CallResult) -> None:
+        number, attempt, index = call.number, call.attempt, call.index
         if result.job_ref is not None:
             self.jobs.follow(number, attempt, result, index)
-        else:
-            started = entries.micros(result.started_at)
-            self.flights.hear(entries.answered(number, attempt, started, result.ended_at, result.outcomes, index))
-            self.flights.land()
-        return self.chunk.units_with(index[self.answers.failed(index)], units)
+            return
+        started = entries.micros(result.started_at)
+        self.flights.hear(entries.answered(number, attempt, started, result.ended_at, result.outcomes, index))
+        self.flights.land(number)
 
     def _push_call(self, number: int, attempt: int, index: Index) -> PushCall:
         return PushCall(

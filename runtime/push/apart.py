@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from runtime.errors import OndatraError
-from runtime.push.call import CallContext, CallResult, FinalizeResult, PollResult, PushCall
+from runtime.push.call import CallContext, CallResult, FinalizeResult, PollResult, Prepared, PushCall
 from runtime.push.function import PushFunction
 from runtime.push.http.auth import SecretSource
 from runtime.push.http.calls import Calls
 from runtime.push.http.client import POOL
 from runtime.push.load import load_push
-from runtime.push.sandbox import Answering, Sandbox, SandboxDied, sandbox
+from runtime.push.sandbox import Answering, Begun, Sandbox, SandboxDied, sandbox
 from runtime.push.starlark import place_of
 
 #: Seconds that it may take to find where a call was.
@@ -31,13 +32,10 @@ class ApartPush(PushFunction):
         self._key = uuid.uuid4().hex
 
     def push(self, call: PushCall, context: CallContext) -> CallResult:
-        began = datetime.now(UTC)
-        try:
-            found: CallResult = self._there("push", (call,), {}, context, call.batch_number)
-            return found
-        except SandboxDied as died:
-            told = self._told("push", died, (call,), {}, context)
-            return CallResult(self._all(call.rows, told, known=False), began, datetime.now(UTC))
+        return self.prepared(call, context).result()
+
+    def prepared(self, call: PushCall, context: CallContext) -> Prepared:
+        return _Away(self, call, context)
 
     def poll(
         self,
@@ -64,17 +62,27 @@ class ApartPush(PushFunction):
         except SandboxDied as died:
             return FinalizeResult(self._told("finalize", died, (succeeded, failed), {}, context))
 
+    def begun(self, method: str, packed: bytes, context: CallContext) -> Begun:
+        """Raises SandboxDied, and what the text of the function raises."""
+        there = sandbox()
+        self._open(there, _answering(context))
+        return there.begin(("call", self._key, method, packed, context.transport is POOL, context.cancelled()))
+
+    def heard(self, begun: Begun, context: CallContext, batch_number: int) -> Any:
+        """Raises SandboxDied, Cancelled and what else is raised over there."""
+        result, raw, secrets = begun.answer(_answering(context))
+        self.redactor.learn(secrets)
+        return replace(result, calls=Calls.of(raw, self.redactor, batch_number))
+
+    def ended(self, died: SandboxDied, call: PushCall, context: CallContext, began: datetime) -> CallResult:
+        """Of a call that ended the process."""
+        told = self._told("push", died, (call,), {}, context)
+        return CallResult(self._all(call.rows, told, known=False), began, datetime.now(UTC))
+
     def _there(
         self, method: str, given: tuple[Any, ...], more: Mapping[str, Any], context: CallContext, batch_number: int
     ) -> Any:
-        answer = _answering(context)
-        there = sandbox()
-        self._open(there, answer)
-        own = context.transport is POOL
-        asked = ("call", self._key, method, given, more, own, context.cancelled())
-        result, raw, secrets = there.call(asked, answer)
-        self.redactor.learn(secrets)
-        return replace(result, calls=Calls.of(raw, self.redactor, batch_number))
+        return self.heard(self.begun(method, pickle.dumps((given, more)), context), context, batch_number)
 
     def _told(
         self, method: str, died: SandboxDied, given: tuple[Any, ...], more: Mapping[str, Any], context: CallContext
@@ -101,6 +109,35 @@ class ApartPush(PushFunction):
         if self._key not in there.known:
             there.call(("open", self._key, self.name, dict(self.module.texts), self.api), answer)
             there.known.add(self._key)
+
+
+class _Away(Prepared):
+    """Ready to be sent to the process at once: until this call is answered, the sender may do something else."""
+
+    def __init__(self, push: ApartPush, call: PushCall, context: CallContext) -> None:
+        self._push, self._call, self._context = push, call, context
+        self._packed = pickle.dumps(((call,), {}))
+        self._began = datetime.now(UTC)
+        self._out: Begun | OndatraError | None = None
+
+    def begin(self) -> None:
+        self._began = datetime.now(UTC)
+        try:
+            self._out = self._push.begun("push", self._packed, self._context)
+        except OndatraError as error:  # raised where the answer is asked for
+            self._out = error
+
+    def result(self) -> CallResult:
+        if self._out is None:
+            self.begin()
+        try:
+            if isinstance(self._out, OndatraError):
+                raise self._out
+            assert self._out is not None
+            found: CallResult = self._push.heard(self._out, self._context, self._call.batch_number)
+            return found
+        except SandboxDied as died:
+            return self._push.ended(died, self._call, self._context, self._began)
 
 
 #: Stands for "not set" where None might be a default.

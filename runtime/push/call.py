@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from runtime.model import Column
 from runtime.push.http.auth import SecretSource
 from runtime.push.http.calls import Calls
 from runtime.push.http.client import POOL, Transport
 from runtime.push.http.rate_limits import Limiter
-from runtime.push.statuses import Outcome
+from runtime.push.statuses import OK, Outcome
 
 
 @dataclass(frozen=True)
@@ -73,3 +73,20 @@ class FinalizeResult:
     error: str = ""
     calls: Calls = field(default_factory=Calls)
     prints: list[str] = field(default_factory=list)
+
+
+class Prepared(Protocol):
+    """A call of push() that is ready to begin."""
+
+    def begin(self) -> None:
+        """May return before the call has ended. Raises nothing."""
+
+    def result(self) -> CallResult:
+        """Begins the call where it has not begun, and waits for its end. Raises as `PushFunction.push`."""
+
+
+def telling(result: CallResult | PollResult) -> list[int]:
+    """The places of its requests that people look for: those that failed, or all where a row did."""
+    if any(o is not OK and o.kind in ("error", "reject") for o in result.outcomes or ()):
+        return list(range(len(result.calls)))
+    return result.calls.failed()

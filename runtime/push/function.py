@@ -16,7 +16,7 @@ from runtime.errors import Cancelled
 from runtime.push import culprit, starlark
 from runtime.push.api_dict import Api
 from runtime.push.builtins import Session
-from runtime.push.call import CallContext, CallResult, FinalizeResult, PollResult, PushCall
+from runtime.push.call import CallContext, CallResult, FinalizeResult, PollResult, Prepared, PushCall
 from runtime.push.finite import finite
 from runtime.push.http.auth import Authorizer, SecretSource
 from runtime.push.http.client import TransportError
@@ -64,6 +64,10 @@ class PushFunction:
     @property
     def has_finalize(self) -> bool:
         return "finalize" in self.module.parameters
+
+    def prepared(self, call: PushCall, context: CallContext) -> Prepared:
+        """The call, to begin later."""
+        return _Here(self, call, context)
 
     def push(self, call: PushCall, context: CallContext) -> CallResult:
         """One call. Raises Cancelled only if nothing was sent; later a cancel makes rows whose fate is unknown."""
@@ -209,6 +213,19 @@ class PushFunction:
     def _kept(self, message: str) -> str:
         """Without secrets, and no longer than anybody reads."""
         return shortened(self.redactor.text(message))
+
+
+class _Here(Prepared):
+    """Runs where its result is asked for."""
+
+    def __init__(self, push: PushFunction, call: PushCall, context: CallContext) -> None:
+        self._push, self._call, self._context = push, call, context
+
+    def begin(self) -> None:
+        """Nothing can begin beside the thread that asks."""
+
+    def result(self) -> CallResult:
+        return self._push.push(self._call, self._context)
 
 
 def _throttled(context: CallContext) -> Callable[[], bool]:

@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import math
 import os
+import pickle
 import re
 import signal
 import socket
@@ -85,25 +86,26 @@ class Sandbox:
     def call(
         self, asked: tuple[Any, ...], answering: Answering, *, most: float | None = None, within: float = math.inf
     ) -> Any:
-        """What the process answers. It is ended after `most` seconds without a word (STUCK), or when it has not
-        answered `within` seconds. Raises SandboxDied, and what was raised over there or by `answering`."""
-        until = time.monotonic() + within
+        """Asks and waits for the answer; see `begin` and `Begun.answer`."""
+        return self.begin(asked).answer(answering, most=most, within=within)
+
+    def begin(self, asked: tuple[Any, ...]) -> Begun:
+        """Asks. Raises SandboxDied."""
         connection = self._connection()
         try:
-            connection.send(asked)
-            while True:
-                self._wait(connection, STUCK if most is None else most, until)
-                kind, value = connection.recv()
-                if kind == "done":
-                    self._idle.append(connection)
-                    return value
-                if kind == "raised":
-                    self._idle.append(connection)
-                    raise value
-                connection.send(_answer(answering, *value))
-        except (EOFError, OSError):
-            self.end()
-            raise SandboxDied(self._why()) from None
+            connection.send_bytes(pickle.dumps(asked))
+        except OSError:
+            raise self.died() from None
+        return Begun(self, connection)
+
+    def died(self) -> SandboxDied:
+        """Ends the process, of which a connection broke: the error to raise."""
+        self.end()
+        return SandboxDied(self._why())
+
+    def rests(self, connection: Connection) -> None:
+        """Its call is over."""
+        self._idle.append(connection)
 
     def end(self) -> None:
         """Ends the process at once; every call in it ends in SandboxDied."""
@@ -140,7 +142,9 @@ class Sandbox:
         found = os.pread(self._errors.fileno(), LENGTH, AT).decode("utf-8", "replace").split("\n")
         return (found[0], int(found[1])) if len(found) > 1 else None
 
-    def _wait(self, connection: Connection, most: float, until: float) -> None:
+    def wait(self, connection: Connection, most: float, until: float) -> None:
+        """Until something can be read there. The process is killed after `most` seconds without a word, and when it is
+        past `until`."""
         began = time.monotonic()
         while not connection.poll(LOOK_EVERY):
             with contextlib.suppress(BlockingIOError), self._lock:
@@ -161,6 +165,32 @@ class Sandbox:
         if code in (-signal.SIGSEGV, -signal.SIGBUS) or "overflowed its stack" in said:
             return "a value is nested too deeply"
         return f"its process ended ({code}): {said[-500:]}" if said else f"its process ended ({code})"
+
+
+class Begun:
+    """What was asked of the process and is not answered yet."""
+
+    def __init__(self, there: Sandbox, connection: Connection) -> None:
+        self._there, self._connection = there, connection
+
+    def answer(self, answering: Answering, *, most: float | None = None, within: float = math.inf) -> Any:
+        """What the process answers. It is ended after `most` seconds without a word (STUCK), or when it has not
+        answered `within` seconds. Raises SandboxDied, and what was raised over there or by `answering`."""
+        until = time.monotonic() + within
+        there, connection = self._there, self._connection
+        try:
+            while True:
+                there.wait(connection, STUCK if most is None else most, until)
+                kind, value = connection.recv()
+                if kind == "asked":
+                    connection.send(_answer(answering, *value))
+                    continue
+                there.rests(connection)
+                if kind == "raised":
+                    raise value
+                return value
+        except (EOFError, OSError):
+            raise there.died() from None
 
 
 def _answer(answering: Answering, name: str, given: tuple[Any, ...]) -> tuple[str, Any]:

@@ -22,7 +22,7 @@ import starlark as native
 from runtime.errors import OndatraError
 from runtime.push import starlark, traced
 from runtime.push.builtins import FUNCTIONS
-from runtime.push.call import CallContext
+from runtime.push.call import CallContext, telling
 from runtime.push.function import ASK_EVERY, PushFunction
 from runtime.push.http.answers import Answer
 from runtime.push.http.client import POOL
@@ -140,15 +140,18 @@ def _open(ask: Asking, key: str, name: str, texts: Mapping[str, str], api: Any) 
     _functions[key] = PushFunction(name, Texts(texts).load(f"lib/{name}.star"), api, ask)
 
 
-def _call(
-    ask: Asking, key: str, method: str, given: tuple[Any, ...], more: Mapping[str, Any], own: bool, cancelled: bool
-) -> Any:
-    """`own`: requests are made here. Gives the result, its requests apart, and the secrets that were seen."""
-    function = _functions[key]
+def _call(ask: Asking, key: str, method: str, packed: bytes, own: bool, cancelled: bool) -> Any:
+    """`packed` are the arguments; `own`: requests are made here. Gives the result, its requests apart, and the secrets
+    that were seen."""
+    function, (given, more) = _functions[key], pickle.loads(packed)  # noqa: S301  of whoever owns this process
     ask.told(cancelled)
     context = CallContext(secrets=ask, limiter=ask, cancelled=ask.cancelled, transport=POOL if own else ask)
     result = getattr(function, method)(*given, context, **more)
-    return replace(result, calls=[]), result.calls.raw(), function.redactor.known()
+
+    raw = result.calls.raw()
+    if own and function.api.api_calls == "failures" and method != "finalize":
+        raw = [raw[place] for place in telling(result)]  # nobody keeps the others
+    return replace(result, calls=[]), raw, function.redactor.known()
 
 
 def _trace(

@@ -91,3 +91,17 @@ def test_a_rehearsal_takes_the_default_of_a_variable_that_is_not_set(bench: Benc
 def test_a_row_that_arrived_is_told_by_the_one_outcome_that_all_such_rows_share(bench: Bench) -> None:
     push = function(bench, returning('{key(r): "ok" for r in rows}'))
     assert [o is OK for o in push.push(PushCall(list(ROWS)), bench.context).outcomes] == [True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [('"ok"', ["/2"]), ('"error: no" if r["id"] == 3 else "ok"', ["/1", "/2", "/3"])],
+    ids=["rows arrived", "a row failed"],
+)
+def test_of_requests_that_nobody_keeps_none_comes_back(
+    bench: Bench, server: WebServer, said: str, kept: list[str]
+) -> None:
+    server.reply = lambda seen: (404 if seen.path == "/2" else 200, {}, b"{}")
+    text = f'{{key(r): {said} for r in rows if http.get("/" + str(r["id"]))}}'
+    calls = function(bench, returning(text), api_calls="failures").push(PushCall(list(ROWS)), bench.context).calls
+    assert [call.url.removeprefix(bench.base_url) for call in calls] == kept
