@@ -25,15 +25,8 @@ Writer = Callable[["Expressions", list[E], list[Node], Node], str | None]
 SMALL = ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT")
 #: Spark's own; None from one of these: DuckDB's.
 WRITERS: dict[str, Writer] = {}
-#: Whose answer DuckDB leaves open, or may answer otherwise in its next version.
-REFUSED = {
-    "approx_quantile",
-    "approx_top_k",
-    "combine_aggr",
-    "json_group_structure",
-    "lttb",
-    "reservoir_quantile",
-}
+#: Of a form that no other part of a model has.
+REFUSED = {"combine_aggr"}
 #: Of numbers, whose answer depends on the order of the rows in its last digits, here and there. (Those of two columns
 #: are not Spark's: over one row, and over infinities, DuckDB says NaN where Spark says NULL, or the other way round.)
 MOMENTS = (
@@ -64,8 +57,6 @@ def write(w: Expressions, node: Node, over: str = "", *others: str) -> E:
         raise Refused(f"{name}()" + (" OVER" if over else ""), where(node))
     if name == "bitstring_agg" and len(arguments) < 3:
         raise Refused("bitstring_agg() without the least and the greatest value", where(node), hint=False)
-    if name in ("first", "last") and not (node.get("order_bys") or {}).get("orders"):
-        raise Refused(f"{name}() without ORDER BY", where(node), hint=False)
     if w.is_mixed(node):
         told = f"{name}() over columns both of its own query and of the one around it"
         raise Refused(told, where(node), hint=False)
@@ -203,6 +194,26 @@ def by(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> str | N
 def _collected(w: Expressions, arguments: list[Node], node: Node, windows: tuple[str, ...]) -> tuple[E, Node]:
     """The rows of a group as a list of structs, and the aggregate over one of them, `u`."""
     fields: list[E] = []
+    taken = taker(w, fields)
+    asked = {**node, "class": "FUNCTION", "type": "FUNCTION", "alias": "", "filter": None}
+    asked["arguments"] = [{"name": "", "expression": taken(a)} for a in arguments]
+    orders = (node.get("order_bys") or {}).get("orders") or node.get("arg_orders") or []
+    asked["order_bys"] = {
+        "type": "ORDER_MODIFIER",
+        "orders": [{**o, "expression": taken(o["expression"])} for o in orders],
+    }
+    condition = node.get("filter") or node.get("filter_expr")
+    over = any(windows)
+    test = f" FILTER (WHERE {w.condition(condition)})" if condition and not over else ""
+    packed = row(fields)
+    if condition and over:
+        packed = f"CASE WHEN {w.condition(condition)} THEN {packed} END"
+    lists = [f"collect_list({packed}){test}{window}" for window in windows]
+    return E(lists[0] if len(lists) == 1 else f"concat({', '.join(lists)})", listed(fields)), asked
+
+
+def taker(w: Expressions, fields: list[E]) -> Callable[[Node], Node]:
+    """What makes of an expression the field of a collected row, `u`, that holds it."""
 
     def field(item: Node) -> Node:
         e = w.write(item)
@@ -217,24 +228,18 @@ def _collected(w: Expressions, arguments: list[Node], node: Node, windows: tuple
             return rowwise.replaced(w, item, field)
         return field(item)
 
-    asked = {**node, "class": "FUNCTION", "type": "FUNCTION", "alias": "", "filter": None}
-    asked["arguments"] = [{"name": "", "expression": taken(a)} for a in arguments]
-    orders = (node.get("order_bys") or {}).get("orders") or node.get("arg_orders") or []
-    asked["order_bys"] = {
-        "type": "ORDER_MODIFIER",
-        "orders": [{**o, "expression": taken(o["expression"])} for o in orders],
-    }
-    condition = node.get("filter") or node.get("filter_expr")
-    over = any(windows)
-    test = f" FILTER (WHERE {w.condition(condition)})" if condition and not over else ""
+    return taken
+
+
+def row(fields: list[E]) -> str:
     names = ", ".join(f"'a{i}', {e.text}" for i, e in enumerate(fields)) or "'a', 1"
-    row = f"named_struct({names})"
-    if condition and over:
-        row = f"CASE WHEN {w.condition(condition)} THEN {row} END"
+    return f"named_struct({names})"
+
+
+def listed(fields: list[E]) -> Type:
+    """The type of a list of such rows."""
     kinds = tuple(e.type for e in fields) or (Type("INTEGER"),)
-    inner = Type("STRUCT", kinds, tuple(f"a{i}" for i in range(len(fields))) or ("a",))
-    lists = [f"collect_list({row}){test}{window}" for window in windows]
-    return E(lists[0] if len(lists) == 1 else f"concat({', '.join(lists)})", Type("LIST", (inner,))), asked
+    return Type("LIST", (Type("STRUCT", kinds, tuple(f"a{i}" for i in range(len(fields))) or ("a",)),))
 
 
 def _answered(w: Expressions, collected: tuple[E, Node] | None, node: Node) -> E:

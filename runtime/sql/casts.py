@@ -1,4 +1,4 @@
-"""Casts that lose nothing, which Spark makes itself; every other one is DuckDB's."""
+"""Casts that lose nothing, and comparisons, which Spark makes itself; every other one is DuckDB's."""
 
 from __future__ import annotations
 
@@ -17,6 +17,17 @@ class E:
 
 #: Whole numbers that Spark counts with.
 COUNTED = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT"}
+#: DuckDB's comparisons that Spark has.
+COMPARE = {
+    "COMPARE_EQUAL": "=",
+    "COMPARE_NOTEQUAL": "<>",
+    "COMPARE_LESSTHAN": "<",
+    "COMPARE_GREATERTHAN": ">",
+    "COMPARE_LESSTHANOREQUALTO": "<=",
+    "COMPARE_GREATERTHANOREQUALTO": ">=",
+    "COMPARE_NOT_DISTINCT_FROM": "<=>",
+    "COMPARE_DISTINCT_FROM": "<=>",
+}
 #: Whole numbers by what they hold: each is held by those behind it of its own row.
 _HELD = (
     ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"),
@@ -66,3 +77,8 @@ def common(a: Type, b: Type) -> Type | None:
         whole, scale = max(left.precision - left.scale, right.precision - right.scale), max(left.scale, right.scale)
         return Type("DECIMAL", precision=whole + scale, scale=scale) if whole + scale <= 38 else None
     return None
+
+
+def compared(operator: str, a: E, b: E) -> str:
+    text = f"({a.text} {COMPARE[operator]} {b.text})"
+    return f"(NOT {text})" if operator == "COMPARE_DISTINCT_FROM" else text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from .as_read import NUMBER
 from .casts import E
 from .model import Refused
 from .scope import where
@@ -56,44 +57,36 @@ def assembled(s: Select) -> str:
         word = "SELECT DISTINCT" if s.distinct else "SELECT"
         items = ", ".join(f"{t} AS {n}" for t, n in zip(s.texts, names, strict=True))
         return f"{word} {items}{source}{ordering(s)}{s.limit}"
-    if s.distinct and (hidden or s.distinct_on or s.percent is not None):
-        told = "DISTINCT with LIMIT n% or ORDER BY a column that is not selected"
-        raise Refused(told, None, hint=False)
+    return wrapped(s, source, names)
+
+
+def wrapped(s: Select, source: str, names: list[str]) -> str:
+    """A query around what FROM to HAVING give, for each clause of the others that takes rows away."""
     inner = [f"c{i}" for i in range(len(names))]
-    hidden_items = [f"{t} AS {n}" for t, n in zip(s.texts, inner, strict=True)]
-    keys, condition = [], ""
-    for i, (text, way) in enumerate(s.order):
-        if isinstance(text, str):
-            hidden_items.append(f"{text} AS __o{i}")
-        keys.append(f"__o{i} {way}" if isinstance(text, str) else f"{inner[text - 1]} {way}")
+    items = [f"{t} AS {n}" for t, n in zip(s.texts, inner, strict=True)]
+    items += [f"{text} AS __o{i}" for i, (text, _) in enumerate(s.order) if isinstance(text, str)]
+    keys = [(f"__o{i}" if isinstance(t, str) else inner[t - 1]) + f" {way}" for i, (t, way) in enumerate(s.order)]
+    items += [f"{s.qualify} AS __keep"] if s.qualify else []
+    items += [f"{text} AS __d{i}" for i, text in enumerate(s.distinct_on)]
+
+    rows = f"SELECT {', '.join(items)}{source}"
     if s.qualify:
-        hidden_items.append(f"{s.qualify} AS __keep")
-        condition = " WHERE __keep"
+        rows = f"SELECT * FROM ({rows}) AS __q WHERE __keep"
+    order = ", ".join(keys)
     if s.distinct_on:
-        if s.qualify or s.group:
-            raise Refused("DISTINCT ON with QUALIFY or GROUP BY", None, hint=False)
-        by = ", ".join(f"{s.texts[t - 1] if isinstance(t, int) else t} {w}" for t, w in s.order) or ", ".join(
-            s.distinct_on
-        )
-        hidden_items.append(f"row_number() OVER (PARTITION BY {', '.join(s.distinct_on)} ORDER BY {by}) = 1 AS __keep")
-        condition = " WHERE __keep"
-    if s.percent is not None:
-        hidden_items += part(s)
-        condition = f" WHERE __n > {s.offset} AND __n - {s.offset} <= CAST(__all * {s.percent!r}D / 100D AS BIGINT)"
-    order = " ORDER BY " + ", ".join(keys) if keys else ""
-    picked = ", ".join(f"{c} AS {n}" for c, n in zip(inner, names, strict=True))
+        of = ", ".join(f"__d{i}" for i in range(len(s.distinct_on)))
+        numbered = f"*, row_number() OVER (PARTITION BY {of} ORDER BY {order or NUMBER}) AS __first"
+        rows = f"SELECT * FROM (SELECT {numbered} FROM ({rows}) AS __d) AS __f WHERE __first = 1"
     if s.distinct:
-        rows = f"SELECT DISTINCT {', '.join(inner)} FROM (SELECT {', '.join(hidden_items)}{source}) AS __i{condition}"
-        return f"SELECT {picked} FROM ({rows}) AS __d{order}{s.limit}"
-    return f"SELECT {picked} FROM (SELECT {', '.join(hidden_items)}{source}) AS __i{condition}{order}{s.limit}"
-
-
-def part(s: Select) -> list[str]:
-    """What LIMIT n% needs of each row: its number and how many there are."""
-    if not s.order or s.qualify or s.distinct_on:
-        raise Refused("LIMIT n% without ORDER BY, or with QUALIFY or DISTINCT ON", None, hint=False)
-    by = ", ".join(f"{s.texts[t - 1] if isinstance(t, int) else t} {w}" for t, w in s.order)
-    return [f"row_number() OVER (ORDER BY {by}) AS __n", "count(1) OVER () AS __all"]
+        if any(isinstance(text, str) for text, _ in s.order):
+            raise Refused("DISTINCT with ORDER BY a column that is not selected", None, hint=False)
+        rows = f"SELECT DISTINCT {', '.join(inner)} FROM ({rows}) AS __d"
+    if s.percent is not None:
+        numbered = f"*, row_number() OVER (ORDER BY {order or NUMBER}) AS __n, count(1) OVER () AS __all"
+        within = f"__n > {s.offset} AND __n - {s.offset} <= CAST(__all * {s.percent!r}D / 100D AS BIGINT)"
+        rows = f"SELECT * FROM (SELECT {numbered} FROM ({rows}) AS __p) AS __l WHERE {within}"
+    picked = ", ".join(f"{c} AS {n}" for c, n in zip(inner, names, strict=True))
+    return f"SELECT {picked} FROM ({rows}) AS __i{f' ORDER BY {order}' if order else ''}{s.limit}"
 
 
 def ordering(s: Select) -> str:

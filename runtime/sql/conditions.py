@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from . import collations, plain
-from .casts import E
-from .expr import COMPARE, compared
+from .casts import COMPARE, E, compared
 from .model import Refused, Unjoined
 from .scope import Source, where
 from .tree import Node, walk

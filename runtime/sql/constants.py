@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 _EMPTY: Node = {"type": "EMPTY", "alias": "", "sample": None, "query_location": NOWHERE, "query_location_length": 0}
 _CASTS: dict[str, Node] = {}
 #: What moves within years, and how Spark calls it.
-_DAYS = {"DATE": "DATE", "TIMESTAMP": "TIMESTAMP_NTZ", "TIMESTAMPTZ": "TIMESTAMP_LTZ"}
+_DAYS = {
+    "DATE": "DATE",
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"), "TIMESTAMP_NTZ"),
+    "TIMESTAMPTZ": "TIMESTAMP_LTZ",
+}
 _READ: dict[str, Callable[[str], Any]] = {
     "STRING": str,
     "INTEGER": int,

@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from . import aggregates, alike, casts, collations, constants, plain, rowwise, tableless, windows
+from . import aggregates, alike, among, casts, constants, plain, respelt, rowwise, tableless, windows
 from .calls import Place
-from .casts import E, common
+from .casts import COMPARE, E, common, compared
 from .constants import as_type
 from .counted import counted, is_countable
 from .functions import moment
 from .model import Refused, SqlProblems, Unjoined
 from .said import GateError
-from .scope import Columns, Scope, same_form, where
+from .scope import Scope, same_form, where
 from .texts import string
 from .tree import Node, walk
 from .types import BOOLEAN, INTEGER, NULL, VARCHAR, Type, UnknownType, name_quoted
@@ -23,16 +23,6 @@ from .types import BOOLEAN, INTEGER, NULL, VARCHAR, Type, UnknownType, name_quot
 if TYPE_CHECKING:
     from .query import Queries
 
-COMPARE = {
-    "COMPARE_EQUAL": "=",
-    "COMPARE_NOTEQUAL": "<>",
-    "COMPARE_LESSTHAN": "<",
-    "COMPARE_GREATERTHAN": ">",
-    "COMPARE_LESSTHANOREQUALTO": "<=",
-    "COMPARE_GREATERTHANOREQUALTO": ">=",
-    "COMPARE_NOT_DISTINCT_FROM": "<=>",
-    "COMPARE_DISTINCT_FROM": "<=>",
-}
 VOLATILE_NAMES = {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp", "today"}
 
 
@@ -211,6 +201,8 @@ class Expressions:
             said = moment(names[0].lower()) if len(names) == 1 else None
             if said:
                 return said
+            if len(names) == 1 and (meant := respelt.named(names[0])):
+                return self.write({**meant, "query_location": node["query_location"]})
             raise Refused(f"the name {'.'.join(names)}", where(node))
         text, kind, rest, scope = found
         if scope is not self.scope and scope is not self.scope.parent:
@@ -323,49 +315,14 @@ class Expressions:
         if kind in ("EXISTS", "NOT_EXISTS"):
             return E(f"({'NOT ' if kind == 'NOT_EXISTS' else ''}EXISTS ({text}))", BOOLEAN)
         if len(columns) != 1 and kind == "ANY" and node["comparison_type"] == "COMPARE_EQUAL":
-            return self.among(node, text, columns)
+            return among.several(self, node, text, columns)
         if len(columns) != 1:
             raise Refused("a subquery of several columns as a value", where(node))
         if kind == "SCALAR":
             return E(f"({text})", columns[0][1])
         if kind == "ANY" and node["comparison_type"] in COMPARE:
-            return self.any_of(node, text, columns[0][1])
+            return among.one(self, node, text, columns[0][1])
         raise Refused(f"a comparison with {kind} (subquery)", where(node))
-
-    def any_of(self, node: Node, text: str, kind: Type) -> E:
-        """`x IN (SELECT …)` and `x > ANY (SELECT …)`: Spark's own where NULL and false come to the same, else written
-        out, since Spark makes false of NULL."""
-        if collations.holds(node["child"]):
-            raise Refused("COLLATE with IN (SELECT …)", where(node), hint=False)
-        with self.at(grouped=self.grouped):
-            left = self.write(node["child"])
-        if left.type != kind and (left.type.letter, kind.letter) != ("i", "i") or not plain.comparable(kind, kind):
-            raise Refused(f"{left.type} IN (SELECT {kind})", where(node), hint=False)
-        if id(node) in self.plain_in and node["comparison_type"] == "COMPARE_EQUAL":
-            return E(f"({left.text} IN ({text}))", BOOLEAN)
-        name = f"__in{self.queries.number()}"
-        rows, one = f"SELECT 1 FROM ({text}) AS {name}(v)", E(f"{name}.v", kind)
-        found = f"EXISTS ({rows} WHERE {compared(node['comparison_type'], left, one)})"
-        unknown = f"({left.text} IS NULL AND EXISTS ({rows})) OR EXISTS ({rows} WHERE {one.text} IS NULL)"
-        return E(f"CASE WHEN {found} THEN true WHEN {unknown} THEN CAST(NULL AS BOOLEAN) ELSE false END", BOOLEAN)
-
-    def among(self, node: Node, text: str, columns: Columns) -> E:
-        """`(a, b) IN (SELECT …)`, column by column."""
-        child = node["child"]
-        items = [a["expression"] for a in child["arguments"]] if child.get("function_name") == "row" else []
-        kinds = [(self.type(item), kind) for item, (_, kind) in zip(items, columns, strict=False)]
-        if len(items) != len(columns) or any(a != b or not plain.comparable(a, b) for a, b in kinds):
-            raise Refused("IN (SELECT …) over several columns of other types", where(node), hint=False)
-        with self.at(grouped=self.grouped):
-            left = [self.write(item) for item in items]
-        if id(node) in self.plain_in:
-            return E(f"(({', '.join(e.text for e in left)}) IN ({text}))", BOOLEAN)
-        name = f"__in{self.queries.number()}"
-        rows = f"SELECT 1 FROM ({text}) AS {name}({', '.join(f'v{i}' for i in range(len(left)))}) WHERE "
-        equal = [f"({e.text} = {name}.v{i})" for i, e in enumerate(left)]
-        unlike = [f"coalesce({same}, true)" for same in equal]
-        found, unknown = (f"EXISTS ({rows}{' AND '.join(parts)})" for parts in (equal, unlike))
-        return E(f"CASE WHEN {found} THEN true WHEN {unknown} THEN CAST(NULL AS BOOLEAN) ELSE false END", BOOLEAN)
 
     def function(self, node: Node) -> E:
         return alike.written(self, node) or moment(node["function_name"]) or aggregates.write(self, node)
@@ -379,11 +336,6 @@ class Expressions:
         """Whether a column of a query around this one stands in it."""
         names = [n["column_names"] for n in walk(node) if n.get("class") == "COLUMN_REF"]
         return any((found := self.scope.resolve(n)) is not None and found[3] is not self.scope for n in names)
-
-
-def compared(operator: str, a: E, b: E) -> str:
-    text = f"({a.text} {COMPARE[operator]} {b.text})"
-    return f"(NOT {text})" if operator == "COMPARE_DISTINCT_FROM" else text
 
 
 def unforeseen(node: Node, error: Exception) -> str:

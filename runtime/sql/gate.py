@@ -74,7 +74,6 @@ class Gate:
         return {n for n, t in self._functions.result() if t == "aggregate"} | {
             "json_group_array",
             "json_group_object",
-            "json_group_structure",
             "variant_group_array",
             "geomean",
             "geometric_mean",

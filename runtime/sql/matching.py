@@ -30,10 +30,12 @@ KEPT = {
 
 def joined(of: Sources, node: Node, left: Item, right: Item, scope: Scope, ast: Node) -> Item:
     kind, number = node["join_type"], of.queries.number()
-    if kind not in KEPT or scope.merged or "LATERAL" in (left.text[:7], right.text[:7]):
+    if scope.merged or "LATERAL" in (left.text[:7], right.text[:7]):
         told = f"a condition of a {kind} JOIN over columns of both sides that does not compare one side with the other"
         raise Refused(f"{told} (compute it in a subquery, or move it to WHERE)", where(node), hint=False)
 
+    if kind == "FULL":
+        return full(of, node, left, right, scope, ast)
     sides = [renamed(left.sources, f"__l{number}", "l"), renamed(right.sources, f"__r{number}", "r")]
     kept, other = sides[::-1] if kind == "RIGHT" else sides
     both = Scope(scope.gate, scope.parent, scope.ctes, scope.tables, sides[0] + sides[1], {}, ast)
@@ -62,6 +64,43 @@ def joined(of: Sources, node: Node, left: Item, right: Item, scope: Scope, ast: 
     for source, new in zip(left.sources + right.sources, sides[0] + sides[1], strict=True):
         source.within, source.spark = f"__m{number}", new.spark
     return of.made(text, left.sources if kind in ("SEMI", "ANTI") else left.sources + right.sources)
+
+
+def full(of: Sources, node: Node, left: Item, right: Item, scope: Scope, ast: Node) -> Item:
+    """A FULL JOIN: a pair that does not match may stand for a row of each side that is alone."""
+    number = of.queries.number()
+    sides = [renamed(left.sources, f"__l{number}", "l"), renamed(right.sources, f"__r{number}", "r")]
+    w = of.queries.expressions(Scope(scope.gate, scope.parent, scope.ctes, scope.tables, sides[0] + sides[1], {}, ast))
+    plain, mixed = conditions.apart(w, node["condition"], sides[0])
+    with w.at():
+        on = " AND ".join(conditions.of_parts(w, plain)) or "true"
+    with w.at():
+        ok = conditions.matching(w, E("(__id_l IS NOT NULL AND __id_r IS NOT NULL)", BOOLEAN), mixed)
+
+    tables = [
+        f"(SELECT {picked(item.sources, after)}, monotonically_increasing_id() AS __id_{letter} FROM {item.text}) AS "
+        f"{name_quoted(after[0].relation)}"
+        for item, after, letter in zip((left, right), sides, "lr", strict=True)
+    ]
+    pairs = f"SELECT *, coalesce({ok}, false) AS __ok FROM {tables[0]} FULL JOIN {tables[1]} ON {on}"
+    counts = ", ".join(
+        f"count_if(__ok) OVER (PARTITION BY __id_{side}) AS __all_{side}, row_number() OVER (PARTITION BY __id_{side} "
+        f"ORDER BY __id_{side}) AS __at_{side}"
+        for side in "lr"
+    )
+    alone = ", ".join(
+        f"CASE WHEN __id_{side} IS NOT NULL AND __all_{side} = 0 AND __at_{side} = 1 THEN '{side}' END" for side in "lr"
+    )
+    kinds = f"LATERAL VIEW explode(array_compact(array(CASE WHEN __ok THEN 'lr' END, {alone}))) AS __k"
+    items = [
+        f"CASE WHEN __k IN ('lr', '{letter}') THEN {n} END AS {n}"
+        for side, letter in zip(sides, "lr", strict=True)
+        for n in names(side)
+    ]
+    text = f"(SELECT {', '.join(items)} FROM (SELECT *, {counts} FROM ({pairs})) {kinds}) AS __m{number}"
+    for source, new in zip(left.sources + right.sources, sides[0] + sides[1], strict=True):
+        source.within, source.spark = f"__m{number}", new.spark
+    return of.made(text, left.sources + right.sources)
 
 
 def renamed(sources: Sequence[Source], within: str, letter: str) -> list[Source]:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 
 def pivot(sources: Sources, node: Node, scope: Scope) -> Item:
-    if scope.parent is not None or scope.sources:
-        raise Refused("PIVOT or UNPIVOT inside a join or a correlated subquery", where(node))
     inner = Scope(scope.gate, None, scope.ctes, scope.tables)
     text = sources.read(node["source"], inner)
     if node.get("unpivot_names"):
@@ -77,43 +75,61 @@ def is_in_order(node: Node, choices: list[tuple[Node, ...]], described: Columns)
 
 
 def unpivot(sources: Sources, node: Node, inner: Scope, text: str) -> Item:
-    if len(node["unpivot_names"]) != 1 or len(node["pivots"]) != 1:
+    """A row for each entry of ON: its name, and its value or values."""
+    if len(node["pivots"]) != 1:
         raise Refused("UNPIVOT of several columns at once", where(node))
-    turned: list[Node] = []
-    labels: list[str | None] = []
-    for entry in node["pivots"][0]["entries"]:
-        found = expand([{**entry["star_expr"], "alias": ""} if entry.get("alias") else entry["star_expr"]], inner)
-        if entry.get("alias") and len(found) != 1:
-            raise Refused("UNPIVOT with renamed columns", where(node))
-        turned += found
-        labels += [entry["alias"]] if entry.get("alias") else [None] * len(found)
-    names = [t.get("alias") or t["column_names"][-1] for t in turned]
-    low = {n.lower() for n in names}
+    entries = [e for entry in node["pivots"][0]["entries"] for e in turned(entry, inner)]
+    used = {
+        n["column_names"][-1].lower() for _, items in entries for n in walk(items) if n.get("class") == "COLUMN_REF"
+    }
     described = inner.gate.describe(inner.gate.text({**inner.select([_star()]), "from_table": node}))
-    keep = [(n, s) for s in inner.sources for n, _ in s.columns if n.lower() not in low]
-    writer = sources.queries.expressions(inner)
-    kind = described[-1][1]
-    if len(described) != len(keep) + 2 or described[-2][1] != VARCHAR:
+    keep = [(n, s) for s in inner.sources for n, _ in s.columns if n.lower() not in used]
+    label, *values = described[len(keep) :]
+    if label[1] != VARCHAR or any(len(items) != len(values) for _, items in entries):
         raise Refused("this UNPIVOT", where(node))
-    declared = {n.lower(): n for s in inner.sources for n, _ in s.columns}
+    writer = sources.queries.expressions(inner)
     rows = ", ".join(
-        f"named_struct('n', {string(label or declared[n.lower()])}, 'v', {writer.cast(writer.write(t), kind, t).text})"
-        for n, t, label in zip(names, turned, labels, strict=True)
+        f"named_struct('n', {string(name)}, "
+        + ", ".join(
+            f"'v{i}', {writer.cast(writer.write(item), kind, item).text}"
+            for i, (item, (_, kind)) in enumerate(zip(items, values, strict=True))
+        )
+        + ")"
+        for name, items in entries
     )
-    base = ", ".join(f"{s.text(n)} AS {name_quoted(n)}" for n, s in keep)
-    wanted = ", ".join(
-        [
-            *(name_quoted(n) for n, _ in keep),
-            f"__p.n AS {name_quoted(described[-2][0])}",
-            f"__p.v AS {name_quoted(described[-1][0])}",
-        ]
-    )
-    filled = "" if node.get("include_nulls") else " WHERE __p.v IS NOT NULL"
+    base = "".join(f"{s.text(n)} AS {name_quoted(n)}, " for n, s in keep)
+    named = [(f"__p.v{i}", name) for i, (name, _) in enumerate(values)]
+    wanted = [name_quoted(n) for n, _ in keep] + [
+        f"{text} AS {name_quoted(name)}" for text, name in [("__p.n", label[0]), *named]
+    ]
+    filled = " AND ".join(f"{text} IS NOT NULL" for text, _ in named)
     query = (
-        f"(SELECT {wanted} FROM (SELECT {base + ', ' if base else ''}explode(array({rows})) AS __p FROM "
-        f"{text}){filled})"
+        f"(SELECT {', '.join(wanted)} FROM (SELECT {base}explode(array({rows})) AS __p FROM {text})"
+        + ("" if node.get("include_nulls") else f" WHERE {filled}")
+        + ")"
     )
     return sources.named(query, described, node, f"__s{sources.queries.number()}")
+
+
+def turned(entry: Node, inner: Scope) -> list[tuple[str, list[Node]]]:
+    """The names and columns of an entry: one column, several together, or a * of them."""
+    item = {**entry["star_expr"], "alias": ""}
+    if item["class"] == "FUNCTION" and item["function_name"] == "row":
+        items = [a["expression"] for a in item["arguments"]]
+        return [(entry.get("alias") or "_".join(declared(i, inner) for i in items), items)]
+    found = expand([item], inner)
+    if entry.get("alias") and len(found) != 1:
+        raise Refused("UNPIVOT with renamed columns", where(item))
+    return [(entry.get("alias") or declared(one, inner), [{**one, "alias": ""}]) for one in found]
+
+
+def declared(item: Node, inner: Scope) -> str:
+    """The name of the column in an entry, as its table spells it."""
+    names = [n["column_names"][-1].lower() for n in walk(item) if n.get("class") == "COLUMN_REF"]
+    own = [n for s in inner.sources for n, _ in s.columns if names == [n.lower()]]
+    if len(own) != 1:
+        raise Refused("UNPIVOT of what is no column", where(item))
+    return own[0]
 
 
 def _star() -> Node:

@@ -7,17 +7,18 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import collations, conditions, rows
+from . import collations, conditions, recursion, rows
 from .calls import Calls
 from .clauses import Select, assembled, direction, groupable, is_ordered, ordered, ordering
 from .expr import E, Expressions
 from .gate import Gate
 from .model import Refused
+from .orders import around, is_computed, position
 from .said import GateError
 from .scope import Columns, Scope, parts, same, where
 from .source import Sources, deduplicated
 from .stars import every, expand
-from .tree import Node, walk
+from .tree import Node, own, walk
 from .types import Type, name_quoted
 from .unnest import unnested
 
@@ -79,10 +80,8 @@ class Queries:
 
     def recursive(self, entry: Node, scope: Scope, aliases: list[str]) -> tuple[str, Columns]:
         body, name = entry["value"]["query_node"], entry["key"].lower()
-        if not body["union_all"]:
-            raise Refused("a recursive CTE with UNION (UNION ALL is supported)", _first(body))
-        if body.get("key_targets"):
-            raise Refused("USING KEY", _first(body))
+        if not body["union_all"] or body.get("key_targets"):
+            return recursion.whole(self, entry, scope)
         select = {**copy.deepcopy(body["left"]), "cte_map": {"map": []}}
         left, columns = self.write(select, scope.parent, scope)
         inner = Scope(self.gate, scope.parent, [*scope.ctes, entry], {**scope.tables})
@@ -91,9 +90,7 @@ class Queries:
         return f"{left} UNION ALL {self.shaped(right, found, columns, body)}", columns
 
     def select(self, node: Node, scope: Scope) -> tuple[str, Columns]:
-        if node.get("sample"):
-            raise Refused("USING SAMPLE", _first(node["from_table"]), hint=False)
-        source = self.sources.read(node["from_table"], scope)
+        source = self.sources.read(node["from_table"], scope, node)
         try:
             described = self.known.get(id(node)) or scope.probe_nested_or({**node, "cte_map": {"map": scope.ctes}})
         except GateError as error:
@@ -131,7 +128,7 @@ class Queries:
         scope.prime(nodes, scope.grouped)
         writer = self.expressions(scope)
         out = Select([n for n, _ in described], [], [t for _, t in described], source)
-        out.source = unnested(writer, projections, out.source, lateral=id(whole) in self.lateral)
+        out.source = unnested(writer, projections, clauses["qualify"], out.source, lateral=id(whole) in self.lateral)
         for item, (_, kind) in zip(projections, described, strict=True):
             out.texts.append(writer.as_type(item, kind).text)
         if clauses["where_clause"]:
@@ -139,16 +136,26 @@ class Queries:
             out.where = conditions.written(writer, clauses["where_clause"], semi=id(whole) in self.semi)
         if scope.grouped and groups:
             out.group = self.grouping(groups, node, writer)
+        self.groups_kept(clauses, out, [projections, node["modifiers"]], writer)
+        self.modifiers(node, out, projections, aliases, scope, writer)
+        return assembled(out), list(zip(out.names, out.types, strict=True))
+
+    def groups_kept(
+        self, clauses: Mapping[str, Node | None], out: Select, others: list[Any], writer: Expressions
+    ) -> None:
+        """HAVING and QUALIFY."""
         if clauses["having"]:
             with writer.at():
                 out.having = writer.condition(clauses["having"])
-        if scope.constant_groups:  # a group for some rows, none for none
+            below = own([clauses["having"], *others])
+            grouping = any(n.get("type") == "GROUPING_FUNCTION" for n in own(clauses["having"]))
+            if grouping and not clauses["qualify"] and not any(n.get("class") == "WINDOW" for n in below):
+                out.having, out.qualify = "", out.having  # Spark knows no grouping() of what is computed in HAVING
+        if writer.scope.constant_groups:  # a group for some rows, none for none
             out.having = f"(count(1) > 0) AND {out.having}" if out.having else "count(1) > 0"
         if clauses["qualify"]:
             with writer.at():
                 out.qualify = writer.condition(clauses["qualify"])
-        self.modifiers(node, out, projections, aliases, scope, writer)
-        return assembled(out), list(zip(out.names, out.types, strict=True))
 
     def rows(self, node: Node, scope: Scope) -> Node:
         """The parts of a SELECT, with a STRUCT in the place of each name of a table."""
@@ -281,6 +288,8 @@ class Queries:
 
     def set_operation(self, node: Node, scope: Scope) -> tuple[str, Columns]:
         kind = node["setop_type"]
+        if any(map(is_computed, node["modifiers"])):
+            return self.select(around(node), scope)
         if kind not in SETS:
             raise Refused(kind.replace("_", " "), _first(node))
         try:
@@ -320,7 +329,9 @@ class Queries:
                 if at is None and item["class"] == "COLUMN_REF" and item["column_names"][-1].lower() in low:
                     at = low.index(item["column_names"][-1].lower()) + 1
                 if at is None:
-                    raise Refused("ORDER BY an expression after UNION, EXCEPT or INTERSECT", where(item), hint=False)
+                    raise Refused(
+                        f"ORDER BY {'.'.join(item['column_names'])} after UNION, EXCEPT or INTERSECT", where(item)
+                    )
                 if not is_ordered(out.types[at - 1]):
                     told = f"ORDER BY a value of type {out.types[at - 1]} after UNION, EXCEPT or INTERSECT"
                     raise Refused(told, where(item), hint=False)
@@ -349,15 +360,6 @@ class Queries:
             for n, (_, t), (label, w) in zip(names, found, wanted, strict=True)
         ]
         return f"(SELECT {', '.join(texts)} FROM ({text}) AS __x({', '.join(names)}))"
-
-
-def position(node: Node) -> int | None:
-    """The number in ORDER BY 2, GROUP BY 1 or #1."""
-    if node["class"] == "CONSTANT" and node["literal"]["kind"] == "INTEGER":
-        return int(node["literal"]["text"])
-    if node["class"] == "POSITIONAL_REFERENCE":
-        return int(node["index"])
-    return None
 
 
 def substitute(node: Node, aliases: Mapping[str, Node], scope: Scope, aliases_first: bool = False) -> Node:

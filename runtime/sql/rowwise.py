@@ -24,6 +24,8 @@ EMPTY: Node = {"type": "EMPTY", "alias": "", "sample": None, "query_location": N
 
 #: Functions that name a field after the column that is given, and from which argument on.
 NAMING = {"struct_pack": 0, "struct_insert": 1, "struct_update": 1}
+#: So many constants of a list may be reduced.
+FEW = 10
 
 
 def last_name(node: Node) -> str:
@@ -149,10 +151,13 @@ def check(w: Expressions, node: Node) -> None:
     ):
         shown = f"{name}()" if name.replace("_", "").isalnum() else f"the operator {name}"
         raise Refused(shown, where(node))
-    if name in functions.REDUCING and w.is_constant(node["arguments"][0]["expression"]):
+    if name in functions.REDUCING and not is_short(w, node["arguments"][0]["expression"]):
         raise Refused(f"{name}() of a constant, which may grow with each element", where(node), hint=False)
-    if name == "age" and len(node["arguments"]) == 1:
-        raise Refused("age() of one value (write age(today(), …))", where(node), hint=False)
+
+
+def is_short(w: Expressions, node: Node) -> bool:
+    """Whether a list is one of rows, or a few constants that are written out."""
+    return not w.is_constant(node) or node["class"] == "FUNCTION" and len(node["arguments"]) <= FEW
 
 
 def span(node: Node) -> tuple[int, int]:

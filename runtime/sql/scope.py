@@ -41,6 +41,7 @@ class Source:
     hidden: frozenset[str] = frozenset()
     within: str = ""  # Spark's name of the query that holds it, where it is not alone
     spark: dict[str, str] = field(default_factory=dict)  # and those of its columns there
+    single: str = ""  # the column for which the name of the whole stands, of `unnest(list) AS name`
 
     @property
     def relation(self) -> str:
@@ -101,6 +102,8 @@ class Scope:
                 for name, kind in source.columns:
                     if name.lower() == low[skip] and not (skip == 0 and name.lower() in source.hidden):
                         return source.text(name), kind, list(names[skip + 1 :]), self
+                if source.single and skip == 1:
+                    return source.text(source.single), dict(source.columns)[source.single], list(names[1:]), self
         return self.parent.resolve(names) if self.parent else None
 
     def owns(self, name: str) -> bool:

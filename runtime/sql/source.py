@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from . import conditions, matching
+from . import conditions, matching, positional, samples, tableless
 from .clauses import groupable
 from .expr import Expressions
 from .gate import gate, template
@@ -46,18 +46,18 @@ class Sources:
     def __init__(self, queries: Queries) -> None:
         self.queries = queries
 
-    def read(self, node: Node, scope: Scope) -> str:
-        """Fills the scope's sources; the text after FROM ("" for none)."""
+    def read(self, node: Node, scope: Scope, select: Node | None = None) -> str:
+        """Fills the scope's sources; the text after FROM ("" for none), a sample of it if the SELECT says so."""
         if node["type"] == "EMPTY":
             scope.from_ast = node
             return ""
         item = self.item(node, scope)
+        if select and select.get("sample"):
+            item = samples.drawn(self, select, item)
         scope.from_ast = node
         return item.text
 
     def item(self, node: Node, scope: Scope) -> Item:
-        if node.get("sample"):
-            raise Refused("USING SAMPLE / TABLESAMPLE", where(node), hint=False)
         writers: dict[str, Callable[[Node, Scope], Item]] = {
             "BASE_TABLE": self.table,
             "SUBQUERY": self.subquery,
@@ -69,6 +69,8 @@ class Sources:
         if node["type"] not in writers:
             raise Refused(f"{node['type'].replace('_', ' ').lower()} in FROM", where(node))
         item = writers[node["type"]](node, scope)
+        if node.get("sample"):
+            item = samples.drawn(self, node, item)
         scope.sources += [s for s in item.sources if s not in scope.sources]
         return item
 
@@ -103,6 +105,8 @@ class Sources:
         parent: Scope | None = None
         if scope.from_ast is not None or scope.parent is not None:
             lateral, parent = self.lateral(inner, scope)
+            if lateral and (listed := self.listed(node, scope)):
+                return listed
             if lateral:
                 self.queries.lateral.add(id(inner))
         text, columns = self.queries.write(inner, parent, scope)
@@ -111,6 +115,18 @@ class Sources:
         if not node.get("alias"):
             default = f"__s{self.queries.number()}"
         return self.named(f"{lateral}({text})", columns, node, default)
+
+    def listed(self, node: Node, scope: Scope) -> Item | None:
+        """A LATERAL subquery over no table: DuckDB makes a list of its rows."""
+        writer = self.queries.expressions(Scope(scope.gate, scope, scope.ctes, scope.tables))
+        if not tableless.is_tableless(writer, node):
+            return None
+        rows = tableless.rows(writer, node["subquery"]["node"])
+        kind = rows.type.element
+        columns = list(zip(kind.fields, kind.args, strict=True))
+        fields = ", ".join(f"r.{name_quoted(n)} AS {name_quoted(n)}" for n, _ in columns)
+        text = f"LATERAL (SELECT {fields} FROM (SELECT explode({rows.text}) AS r))"
+        return self.named(text, columns, node, f"__s{self.queries.number()}")
 
     def lateral(self, inner: Node, scope: Scope) -> tuple[str, Scope | None]:
         """Whether a subquery refers to what stands left of it: DuckDB does not bind it alone then."""
@@ -123,7 +139,7 @@ class Sources:
 
     def join(self, node: Node, scope: Scope) -> Item:
         kind, ref = node["join_type"], node["ref_type"]
-        if ref not in ("REGULAR", "CROSS", "ASOF", "NATURAL") or kind not in JOINS:
+        if ref not in ("REGULAR", "CROSS", "ASOF", "NATURAL", "POSITIONAL") or kind not in JOINS:
             raise Refused(f"{ref if ref != 'REGULAR' else kind} JOIN", where(node))
         left = self.item(node["left"], scope)
         side = Scope(
@@ -136,6 +152,8 @@ class Sources:
             using = [n for s in right.sources for n, _ in s.columns if n.lower() in names]
         if ref == "ASOF":
             return self.asof(node, left, right, scope)
+        if ref == "POSITIONAL":
+            return positional.joined(self, node, left, right, scope)
         sources = left.sources if kind in ("SEMI", "ANTI") else left.sources + right.sources
         if ref == "CROSS":
             return Item(f"{left.text} CROSS JOIN {right.text}", sources)
@@ -202,10 +220,10 @@ class Sources:
             _inner(node),
         )
         parts = conditions.conjuncts(compared)
-        unequal = [c for c in parts if c["type"] in _NEAREST]
-        if len(unequal) != 1 or any(c["class"] != "COMPARISON" for c in parts):
-            raise Refused("an ASOF JOIN without exactly one inequality", where(node))
         mine = right.sources[0]
+        unequal = [c for c in parts if c["type"] in _NEAREST and not _only_of(c, mine, both)]
+        if len(unequal) != 1:
+            raise Refused("an ASOF JOIN without exactly one inequality", where(node))
         below = unequal[0]["type"] in ("COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO")
         key = unequal[0]["right"]
         if not _only_of(key, mine, both):
@@ -281,9 +299,8 @@ class Sources:
             if len(arguments) != 1:
                 raise Refused("unnest() with options in FROM", where(node))
             listed = writer.write(arguments[0])
-            named = node.get("column_name_alias") or listed.type.name == "LIST" and listed.type.element.name != "STRUCT"
-            if listed.type.name != "LIST" or not named:
-                raise Refused(f"unnest({listed.type}) in FROM without a name for its column", where(node))
+            if listed.type.name != "LIST":
+                raise Refused(f"unnest({listed.type}) in FROM", where(node))
             kind, series = listed.type.element, listed.text
         else:
             listed = writer.write(call(name, *arguments))
@@ -296,13 +313,14 @@ class Sources:
         alias = node.get("alias") or name
         labels = [*(node.get("column_name_alias") or []), name, "ordinality"]
         label, number = labels[0], labels[1] if len(labels) > 3 else "ordinality"
+        single = "" if node.get("column_name_alias") else label
         if numbered:
             rows = f"SELECT posexplode({series}) AS (__at, {name_quoted(label)})"
             picked = f"{name_quoted(label)}, CAST(__at + 1 AS BIGINT) AS {name_quoted(number)}"
             text = f"{correlated}(SELECT {picked} FROM ({rows}) AS __n) AS {name_quoted(alias)}"
-            return Item(text, [Source(alias, [(label, kind), (number, Type("BIGINT"))])])
+            return Item(text, [Source(alias, [(label, kind), (number, Type("BIGINT"))], single=single)])
         text = f"{correlated}(SELECT explode({series}) AS {name_quoted(label)}) AS {name_quoted(alias)}"
-        return Item(text, [Source(alias, [(label, kind)])])
+        return Item(text, [Source(alias, [(label, kind)], single=single)])
 
     def of_json(self, node: Node, writer: Expressions, scope: Scope) -> Item:
         """json_each() and json_tree(): DuckDB makes a list of their rows."""

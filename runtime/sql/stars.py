@@ -9,26 +9,29 @@ from .gate import gate
 from .model import Refused
 from .said import GateError
 from .scope import Scope, call, column, same_form, where
-from .tree import Node, walk
+from .tree import Node, own
 from .types import Type
+
+#: `* LIKE '…'` and the like pick columns by their names.
+MATCHES = {"~~", "!~~", "~~*", "!~~*", "~~~", "regexp_full_match"}
 
 
 def expand(items: list[Node], scope: Scope) -> list[Node]:
     """The select list without stars; every item of a star carries its output name as alias."""
     out: list[Node] = []
     for item in items:
-        stars = [n for n in walk(item) if n.get("class") == "STAR"]
+        stars = [n for n in own(item) if n.get("class") == "STAR"]
         if not stars:
             out += fields(item, scope)
         elif item["class"] == "STAR":
             out += plain(item, scope)
         elif (
             item["class"] == "FUNCTION"
-            and item["function_name"] in ("~~", "!~~", "~~*", "!~~*")
+            and item["function_name"] in MATCHES
             and item["arguments"][0]["expression"]["class"] == "STAR"
         ):
             out += by_names(item, scope)
-        elif any(n.get("type") == "OPERATOR_UNPACK" for n in walk(item)):
+        elif any(n.get("type") == "OPERATOR_UNPACK" for n in own(item)):
             out.append(unpacked(item, scope))
         elif item["class"] == "FUNCTION" and item["function_name"] == "unnest" or not stars[0].get("columns"):
             raise Refused("* inside an expression", where(item), hint=False)
@@ -42,8 +45,13 @@ def fields(item: Node, scope: Scope) -> list[Node]:
     if item["class"] != "FUNCTION" or item["function_name"] not in ("unnest", "unlist"):
         return [item]
     inner = item["arguments"][0]["expression"]
-    if len(item["arguments"]) == 2 and is_recursive(item["arguments"][1]["expression"]):
-        return flattened({**item, "arguments": item["arguments"][:1]}, scope.type(inner), item)
+    if len(item["arguments"]) == 2:
+        option, deep = item["arguments"][1]["expression"], scope.type(inner)
+        item = {**item, "arguments": item["arguments"][:1]}
+        if is_recursive(option):
+            return flattened(*shallow(item, deep, lists_of(deep)), item)
+        if option.get("alias") == "max_depth" and (text := (option.get("literal") or {}).get("text", "")).isdigit():
+            return [{**shallow(item, deep, int(text))[0], "alias": item.get("alias", "")}]
     if len(item["arguments"]) != 1:
         return [item]
     kind = scope.type(inner)
@@ -54,6 +62,19 @@ def fields(item: Node, scope: Scope) -> list[Node]:
 
 def is_recursive(option: Node) -> bool:
     return option.get("alias") == "recursive" and (option.get("literal") or {}).get("text") == "true"
+
+
+def lists_of(kind: Type) -> int:
+    """How many lists there are in one another."""
+    return 1 + lists_of(kind.element) if kind.name == "LIST" else 0
+
+
+def shallow(unnest: Node, kind: Type, depth: int) -> tuple[Node, Type]:
+    """unnest() of lists in lists as that of one list, so many of them in one."""
+    inner = {**unnest["arguments"][0]["expression"], "alias": ""}
+    for _ in range(min(depth, lists_of(kind)) - 1):
+        inner, kind = call("flatten", inner), kind.element
+    return {**unnest, "arguments": [{"name": "", "expression": inner}]}, kind
 
 
 def flattened(unnest: Node, kind: Type, item: Node) -> list[Node]:
@@ -121,6 +142,7 @@ def struct_star(star: Node, scope: Scope) -> list[Node]:
 def all_columns(scope: Scope, relation: str = "") -> list[tuple[list[str], str, Type]]:
     """Every column that * means: how to refer to it, its name, its type."""
     out, merged = [], set()
+    owned = [name.lower() for source in scope.sources for name, _ in source.columns]
     for source in scope.sources:
         if relation and source.alias.lower() != relation.lower():
             continue
@@ -131,7 +153,8 @@ def all_columns(scope: Scope, relation: str = "") -> list[tuple[list[str], str, 
                     merged.add(low)
                     out.append(([name], name, kind))
             elif relation or low not in source.hidden:
-                out.append(([source.alias, name], name, kind))
+                nameless = source.alias.startswith("__s") and owned.count(low) == 1
+                out.append(([name] if nameless else [source.alias, name], name, kind))
     return out
 
 
@@ -163,7 +186,9 @@ def applied(item: Node, stars: list[Node], scope: Scope) -> list[Node]:
             if node.get("class") == "STAR":
                 return {**pick, "alias": ""}
             return {
-                k: put(v)
+                k: v
+                if k == "subquery"
+                else put(v)
                 if isinstance(v, dict)
                 else [put(x) if isinstance(x, dict) else x for x in v]
                 if isinstance(v, list)
@@ -182,7 +207,7 @@ def unpacked(item: Node, scope: Scope) -> Node:
         if type(value) is list:
             return [made for one in value for made in spread(one)]
         if type(value) is dict:
-            return {k: v if k == "type_expr" else put(v) for k, v in value.items()}
+            return {k: v if k in ("type_expr", "subquery") else put(v) for k, v in value.items()}
         return value
 
     def spread(one: Any) -> list[Any]:
@@ -193,15 +218,15 @@ def unpacked(item: Node, scope: Scope) -> Node:
         return [{**one, "expression": pick} if "expression" in one else pick for pick in picks]
 
     made: Node = put(item)
-    if any(n.get("class") == "STAR" for n in walk(made)):
+    if any(n.get("class") == "STAR" for n in own(made)):
         raise Refused("this form of *COLUMNS()", where(item), hint=False)
     return made
 
 
 def every(node: Node, scope: Scope) -> Node:
     """A condition with COLUMNS(): that it holds for each of them."""
-    stars = [n for n in walk(node) if n.get("class") == "STAR"]
-    if not stars or any(n.get("class") == "SUBQUERY" for n in walk(node)):
+    stars = [n for n in own(node) if n.get("class") == "STAR"]
+    if not stars:
         return node
     parts = [{**part, "alias": ""} for part in applied(node, stars, scope)]
     both: Node = gate().parse("SELECT true AND true")["node"]["select_list"][0]

@@ -45,7 +45,8 @@ CONSTRUCTS = (
     "EXCLUDE …), also inside an expression, in WHERE and as `*COLUMNS(…)`; the name of a table as a STRUCT of its row",
     "INNER, LEFT, RIGHT, FULL, CROSS, SEMI, ANTI, NATURAL and ASOF [LEFT] JOIN; ON and USING; LATERAL subqueries",
     "Subqueries as values, EXISTS, IN (also of several columns), ARRAY(SELECT …), correlated or not; VALUES",
-    "WITH, WITH RECURSIVE … UNION ALL, MATERIALIZED",
+    "WITH, WITH RECURSIVE … UNION ALL, MATERIALIZED; WITH RECURSIVE … UNION and USING KEY over tables that fit into "
+    "memory, for DuckDB computes them as a whole",
     "UNION, UNION ALL, UNION [ALL] BY NAME, EXCEPT [ALL], INTERSECT [ALL]",
     "PIVOT … IN (values), also over several columns, UNPIVOT",
     "Every expression of a row that DuckDB has: CASE, BETWEEN, IN, tuples, LIKE, ILIKE, GLOB, SIMILAR TO, ~, COLLATE, "
@@ -68,30 +69,26 @@ SPARKS = (
     "joins, grouping, order, limits, set operations, subqueries, unnest()",
 )
 REFUSED = (
-    "POSITIONAL JOIN, USING SAMPLE and TABLESAMPLE, LIMIT n% without ORDER BY: they have no stable answer",
+    "USING SAMPLE and TABLESAMPLE with a seed (REPEATABLE): Spark draws other rows",
+    "row_number(), ntile(), lag() and lead() without ORDER BY, and POSITIONAL JOIN, over joins and groups, whose rows "
+    "have no order",
     "`infinity` as a constant date or timestamp: write a day that is far enough",
-    "PIVOT without named values: the columns would depend on the rows; UNPIVOT of several columns at once",
+    "PIVOT without named values: the columns would depend on the rows",
     "INTERVAL as a column of a model: no destination has a form for it (cast it)",
-    "BIT, UNION, VARIANT, GEOMETRY, UHUGEINT, TIMESTAMP_NS, TIME WITH TIME ZONE as a column, also of a subquery: no "
-    "type of Spark's holds them (cast them, or use them within one expression); a HUGEINT or a sum of more than 38 "
-    "digits ends the run",
-    "unnamed structs as a column of a model: Spark's type does not tell what they were",
+    "UNION, VARIANT, GEOMETRY and UHUGEINT as a column, also of a subquery: no type of Spark's holds them (cast them, "
+    "or use them within one expression); a HUGEINT or a sum of more than 38 digits ends the run",
     "GROUP BY, DISTINCT, PARTITION BY, UNION, EXCEPT and INTERSECT over maps and intervals: Spark finds others equal "
     "than DuckDB does",
     "COLLATE in GROUP BY, DISTINCT or a column of a subquery, within a key of ORDER BY or PARTITION BY other than as "
     "its last word, and collations of languages: Spark's text does not keep them",
-    "WITH RECURSIVE … UNION without ALL, USING KEY: Spark has none",
+    "WITH RECURSIVE … UNION and USING KEY over files, chance or the moment, or in a correlated subquery",
     "a column of a query that is two queries around: Spark does not find it",
-    "row_number(), rank(), lag() and lead() without ORDER BY; first() and last() without ORDER BY: they have no stable "
-    "answer",
-    "EXCLUDE in window frames but for CURRENT ROW of an aggregate in ROWS, GROUPS, frames of intervals that are not "
-    "constant, of months with days, or of months on one side and days on the other, or in RANGE over times and "
-    "unsigned or huge numbers: Spark has none",
-    "a condition of a FULL JOIN over columns of both sides, unless it compares a value of one side with one of the "
-    "other; the same of any outer, semi or anti join after USING, or before it",
-    "IN (SELECT …) over lists, structs and maps",
-    "functions that tell of the session, the machine or DuckDB itself, and approximations, which may change with "
-    f"DuckDB's version: {', '.join(f'`{n}`' for n in sorted(functions.REFUSED | aggregates.REFUSED))}",
+    "window frames in GROUPS, and EXCLUDE but for CURRENT ROW of an aggregate in ROWS, in a query with GROUP BY (write "
+    "them around it)",
+    "a condition of an outer, semi or anti join over columns of both sides that DuckDB computes, after USING or before "
+    "it",
+    "functions that tell of the session, the machine or DuckDB itself, or change it: "
+    f"{', '.join(f'`{n}`' for n in sorted(functions.REFUSED | aggregates.REFUSED))}",
 )
 
 
@@ -149,7 +146,14 @@ def _functions() -> list[str]:
         named(scalars()),
         "",
         f"DuckDB, over the rows that Spark collected for a group or a window: aggregates with an ORDER BY or DISTINCT "
-        f"that is not Spark's, and {named(others)}. A group has to fit into memory (512 MB).",
+        f"that is not Spark's, and {named(others)}. A group has to fit into memory (512 MB). Window frames in GROUPS, "
+        "with EXCLUDE, over times, of months with days, and what else Spark has not, it computes for each row over the "
+        "list of its partition, which should have some thousand rows at most.",
+        "",
+        "Where a query leaves the order of rows open (`row_number() OVER ()`, `first(x)`, `list(x)`, LIMIT without "
+        "ORDER BY, POSITIONAL JOIN), it is the one in which Spark reads them: that of a file, and of a table until it "
+        "is written anew. What goes to a destination should name an order. Estimates (`approx_quantile` and the like) "
+        "and `hash` are those of this version of DuckDB.",
         "",
         "A condition of WHERE or ON is parted at AND: what is Spark's prunes columns, is pushed into files and makes "
         "equi-joins; an equality between a DuckDB expression of one side and one of the other is an equi-join over "

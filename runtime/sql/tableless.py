@@ -1,5 +1,5 @@
 """Subqueries that read no table, such as `(SELECT max(x) FROM unnest(list) AS u(x))`: within a row, so DuckDB's as they
-stand."""
+stand; in FROM as the list of their rows."""
 
 from __future__ import annotations
 
@@ -31,10 +31,7 @@ def is_tableless(w: Expressions, node: Node) -> bool:
             return False
         if part.get("class") == "COLUMN_REF" and part["column_names"][0].lower() in functions.VOLATILE:
             return False
-    return any(
-        part.get("class") == "FUNCTION" and part["function_name"] in TABLES or part.get("type") == "TABLE_FUNCTION"
-        for part in below
-    )
+    return True
 
 
 def is_left_open(w: Expressions, node: Node) -> bool:
@@ -80,3 +77,11 @@ def named(w: Expressions, text: str, node: Node) -> tuple[str, str, Type]:
                     return source.alias, name, kind
         scope = scope.parent
     raise Refused("a subquery over a column of USING", where(node), hint=False)
+
+
+def rows(w: Expressions, node: Node) -> E:
+    """The rows of a query over the columns around it, as a list of structs."""
+    select: Node = w.scope.gate.parse("SELECT (SELECT list(__r) FROM (SELECT 1) AS __r)")["node"]["select_list"][0]
+    outer = select["subquery"]["node"]
+    table = {**outer["from_table"], "subquery": {**outer["from_table"]["subquery"], "node": node}}
+    return write(w, {**select, "subquery": {**select["subquery"], "node": {**outer, "from_table": table}}})

@@ -25,6 +25,8 @@ def literal(value: Any, kind: Type) -> str:
     if value is None:
         return "NULL" if kind.name == "NULL" else f"CAST(NULL AS {spark})"
     if kind.letter == "i":
+        if abs(value) >= 10**38:
+            raise Refused(f"a constant of more than 38 digits, which no {kind} of Spark's holds,", hint=False)
         if kind.name == "INTEGER":
             return str(value) if value != -(2**31) else "CAST(-2147483648 AS INT)"
         if kind.name == "BIGINT" and value != -(2**63):

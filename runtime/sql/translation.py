@@ -9,7 +9,7 @@ from typing import Any
 
 from runtime.model import Column
 
-from . import bounds, files, keys
+from . import bounds, files, keys, respelt
 from .calls import Calls
 from .expr import VOLATILE_NAMES
 from .functions import VOLATILE
@@ -20,7 +20,7 @@ from .query import Queries
 from .said import GateError
 from .scope import LEAVES, Columns, where
 from .texts import string
-from .tree import Node, first_offset, line_of, methods_called
+from .tree import Node, first_offset, line_of, methods_called, walk
 from .types import Type, UnknownType, name_quoted, parse, spark_type
 
 _HINT = "; rewrite it, or write the model in Spark SQL with `-- @dialect: spark`"
@@ -95,6 +95,8 @@ def _translate(sql: str, mine: Mapping[str, tuple[Column, ...]], reads: Mapping[
     queries = Queries(g, lookup, calls)
     if any(n.get("class") == "FUNCTION" and n.get("schema") for n in g.nodes(sql)):
         node, ctes = methods_called(node), {}
+    if any(map(respelt.is_spelt, walk(node))):
+        node, ctes = respelt.respelt(node), {}
     queries.known |= {**ctes, id(node): described}
     queries.top = id(node)
     try:
@@ -115,9 +117,6 @@ def _translate(sql: str, mine: Mapping[str, tuple[Column, ...]], reads: Mapping[
         raise SqlProblems([(1, f"a column of type {error} is not supported (cast it)")]) from None
     except GateError as error:
         raise SqlProblems([(error.line or 1, error.message)]) from None
-    if nameless := [n for n, t in described if is_nameless(t)]:
-        told = f"{nameless[0]} is or holds a struct without names, which no table can: name its fields, {{'a': …}}"
-        raise SqlProblems([(1, told)])
     doubled = [n for i, (n, _) in enumerate(described) if n.lower() in {m.lower() for m, _ in described[:i]}]
     if doubled:
         raise SqlProblems([(1, f"two columns are named {doubled[0]}; give one of them another name with AS")])
@@ -130,7 +129,7 @@ def _translate(sql: str, mine: Mapping[str, tuple[Column, ...]], reads: Mapping[
         out,
         tuple(reads.values()),
         tuple(mine),
-        volatile(g.nodes(sql)),
+        volatile(list(walk(node))),
         ordered,
         tuple(calls.made.values()),
     )
@@ -164,10 +163,6 @@ def _variable(names: list[str]) -> str:
     return "a name that this SELECT reads has ${ in it, which is not supported: rename it where it comes from"
 
 
-def is_nameless(kind: Type) -> bool:
-    return kind.name == "STRUCT" and not all(kind.fields) or any(map(is_nameless, kind.args))
-
-
 def tried(g: Gate, calls: Calls) -> None:
     """Each expression of DuckDB's is made ready over no rows: what is wrong with a pattern or a format is told now."""
     for call in calls.made.values():
@@ -187,6 +182,7 @@ def tried(g: Gate, calls: Calls) -> None:
 def volatile(nodes: list[Node]) -> bool:
     return any(
         n.get("function_name") in VOLATILE
+        or bool(n.get("sample"))
         or n.get("class") == "COLUMN_REF"
         and n["column_names"][0].lower() in VOLATILE_NAMES
         for n in nodes

@@ -37,6 +37,19 @@ def walk(node: Any) -> Any:
             left.extend(reversed(item))
 
 
+def own(node: Any) -> Any:
+    """As `walk`, without what stands in subqueries: their stars and aggregates are theirs."""
+    left = [node]
+    while left:
+        item = left.pop()
+        if type(item) is dict:
+            yield item
+            below = [child for key, child in item.items() if key != "subquery"]
+            left.extend([child for child in reversed(below) if type(child) is dict or type(child) is list])
+        elif type(item) is list:
+            left.extend(reversed(item))
+
+
 def methods_called(node: Any) -> Any:
     """`x.f(…)` as `f(x, …)`: DuckDB parses what stands before the point as a schema."""
     if type(node) is list:

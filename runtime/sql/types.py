@@ -43,6 +43,9 @@ _SPARK = {
     "TIMESTAMPTZ": "TIMESTAMP_LTZ",
     "NULL": "STRING",
     "INTERVAL": "STRING",
+    "BIT": "STRING",
+    "TIMESTAMP_NS": "STRING",
+    "TIMETZ": "STRING",
 }
 # one letter for a family of types, used by the signatures of functions
 _LETTER = {
@@ -68,11 +71,15 @@ _LETTER = {
 }
 _ALIASES = {
     "TIMESTAMP WITH TIME ZONE": "TIMESTAMPTZ",
+    "TIME WITH TIME ZONE": "TIMETZ",
     '"NULL"': "NULL",
     "INT": "INTEGER",
     "TEXT": "VARCHAR",
     "STRING": "VARCHAR",
 }
+
+
+_SPELT = {"TIMESTAMPTZ": "TIMESTAMP WITH TIME ZONE", "TIMETZ": "TIME WITH TIME ZONE", "NULL": '"NULL"'}
 
 
 class UnknownType(ValueError):
@@ -124,7 +131,7 @@ class Type:
                 if any(self.fields)
                 else "TUPLE(" + ", ".join(map(str, self.args)) + ")"
             )
-        return {"TIMESTAMPTZ": "TIMESTAMP WITH TIME ZONE", "NULL": '"NULL"'}.get(self.name, self.name)
+        return _SPELT.get(self.name, self.name)
 
 
 def simple(name: str) -> Type:
@@ -251,7 +258,8 @@ def name_quoted(name: str) -> str:
 
 
 def spark_type(t: Type) -> str:
-    """Spark's spelling; raises UnknownType for what would lose something. An INTERVAL is its text."""
+    """Spark's spelling; raises UnknownType for what would lose something. What Spark has no type for is DuckDB's text
+    of it, where that says all."""
     if t.name == "DECIMAL":
         return f"DECIMAL({t.precision},{t.scale})"
     if t.name in ("LIST", "ARRAY"):
@@ -283,7 +291,7 @@ _CARRIED = {
     "UINTEGER": "BIGINT",
     "UBIGINT": "DECIMAL(20,0)",
     "HUGEINT": "DECIMAL(38,0)",
-    **dict.fromkeys(("UUID", "JSON", "ENUM", "NULL", "INTERVAL"), "VARCHAR"),
+    **dict.fromkeys(("UUID", "JSON", "ENUM", "NULL", "INTERVAL", "BIT", "TIMESTAMP_NS", "TIMETZ"), "VARCHAR"),
     **dict.fromkeys(("TIMESTAMP_S", "TIMESTAMP_MS"), "TIMESTAMP"),
 }
 

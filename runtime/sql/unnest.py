@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from .casts import E
 from .model import Refused
 from .scope import parts, same, where
-from .tree import Node
+from .tree import Node, own
 from .types import spark_type
 
 if TYPE_CHECKING:
     from .expr import Expressions
 
 
-def unnested(w: Expressions, projections: list[Node], source: str, *, lateral: bool) -> str:
+def unnested(w: Expressions, projections: list[Node], qualify: Node | None, source: str, *, lateral: bool) -> str:
     """FROM with the unnest()s of a select list: several go in step, as DuckDB's do, the shorter ones filled with NULL.
     `lateral`: the SELECT is a LATERAL subquery, in which Spark unnests a list of the query around it, alone."""
     found = [
@@ -25,6 +25,9 @@ def unnested(w: Expressions, projections: list[Node], source: str, *, lateral: b
     ]
     if not found:
         return source
+    if any(n.get("class") == "WINDOW" for n in own([projections, qualify])):  # DuckDB's windows do not see these rows
+        told = "unnest() beside a window function (write one of the two in a query around the other)"
+        raise Refused(told, where(found[0]), hint=False)
     if any(len(n["arguments"]) != 1 for n in found):
         raise Refused("unnest() with options", where(found[0]), hint=False)
     if w.scope.grouped:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import aggregates, collations, constants
+from . import aggregates, as_read, collations, constants, partitions
 from .casts import E
 from .clauses import groupable, ordered
 from .model import Refused
@@ -17,12 +17,19 @@ if TYPE_CHECKING:
 
 RANKS = {"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"}
 VALUES = {"lag", "lead", "first_value", "last_value", "nth_value", "first", "last"}
+#: Of these, those that are nothing without an order of the rows.
+FOR_ORDERED = {"row_number", "ntile", "lag", "lead"}
 
 
 def write(w: Expressions, node: Node) -> E:
     """A window function, its arguments and its keys computed before the rows are put in order."""
     with w.at(grouped=w.grouped):
-        return written(w, node)
+        try:
+            return written(w, node)
+        except Refused as refusal:
+            if w.scope.grouped or "(" in refusal.construct and "without ORDER BY" in refusal.construct:
+                raise
+            return partitions.write(w, node)
 
 
 def written(w: Expressions, node: Node) -> E:
@@ -32,6 +39,8 @@ def written(w: Expressions, node: Node) -> E:
     over = f"OVER ({specification(w, node, name)})"
     arguments = [a["expression"] for a in node["arguments"]]
     kind = w.type(node)
+    if name not in RANKS | VALUES | w.scope.gate.aggregates:
+        raise Refused(f"{name}() OVER", where(node))
     if name not in RANKS | VALUES:
         return aggregates.write(w, node, over=" " + over)
     if node.get("distinct") or node.get("arg_orders"):
@@ -39,8 +48,6 @@ def written(w: Expressions, node: Node) -> E:
     if node.get("filter_expr") or node.get("filter"):
         raise Refused("FILTER with OVER", where(node), hint=False)
     if name in RANKS:
-        if not node["orders"]:
-            raise Refused(f"{name}() without ORDER BY", where(node), hint=False)
         text = f"{name}({', '.join(w.write(a).text for a in arguments)}) {over}"
         return E(text if kind.name == "DOUBLE" else f"CAST({text} AS BIGINT)", kind)
     return E(value(w, node, name, arguments, over), kind)
@@ -78,8 +85,6 @@ def value(w: Expressions, node: Node, name: str, arguments: list[Node], over: st
         items += [str(w.constant(arguments[1], f"the offset of {name}()"))] if len(arguments) > 1 else []
         if len(arguments) > 2:
             items.append(w.cast(w.write(arguments[2]), kind, arguments[2]).text)
-        if not node["orders"]:
-            raise Refused(f"{name}() without ORDER BY", where(node), hint=False)
     elif name == "nth_value":
         items.append(str(w.constant(arguments[1], "the position of nth_value()")))
     nulls = " IGNORE NULLS" if node.get("ignore_nulls") else ""
@@ -99,11 +104,20 @@ def specification(w: Expressions, node: Node, name: str) -> str:
         if is_ranged(node):
             key = measured(key, item)
         keys.append(" ".join(ordered(w, key, order, item)))
+    if not keys and (name in FOR_ORDERED or is_counted(node)):
+        keys = [as_read.order(w.scope, node, f"{name}()")]
+    elif not keys and name in RANKS:
+        keys = ["true"]
     if keys:
         out.append("ORDER BY " + ", ".join(keys))
     if name not in RANKS and name not in ("lag", "lead"):
         out += frame(w, node, bool(keys))
     return " ".join(out)
+
+
+def is_counted(node: Node) -> bool:
+    """Whether a frame reaches over a number of rows."""
+    return any(node[side].endswith("_ROWS") for side in ("start", "end"))
 
 
 def is_ranged(node: Node) -> bool:

@@ -180,6 +180,8 @@ def _lists(column: pa.Array, duckdb_type: str) -> list[Any]:
 def _structs(column: pa.Array, duckdb_type: str) -> list[Any]:
     names = [column.type.field(i).name for i in range(column.type.num_fields)]
     cells = [to_values(column.field(i), duckdb_type) for i in range(len(names))]
+    if "TUPLE(" in duckdb_type and names == [f"col{i}" for i in range(1, len(names) + 1)]:
+        return _without_nulls([list(row) for row in zip(*cells, strict=True)], column)
     return _without_nulls(
         [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)] if cells else [{} for _ in column],
         column,

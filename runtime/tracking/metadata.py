@@ -16,7 +16,7 @@ from runtime.tracking.schema import OPERATIONS
 def json_type(duckdb_type: str) -> str:
     """The JSON type of a column's values in record_payload."""
     said = duckdb_type.upper()
-    if said.endswith("]") or said.startswith("LIST"):
+    if said.endswith("]") or said.startswith(("LIST", "TUPLE")):
         return "array"
     if said.startswith(("STRUCT", "MAP")):
         return "object"

@@ -10,7 +10,7 @@ from against import Found
 from runtime.sql import aggregates, functions, supported
 from runtime.sql.gate import gate
 
-ON_PURPOSE = "tells of the session, the machine or DuckDB itself, or may change with DuckDB's version"
+ON_PURPOSE = "tells of the session, the machine or DuckDB itself, or changes it"
 
 
 def section(found: Found) -> str:

@@ -32,6 +32,11 @@ CASES: dict[str, tuple[pa.Array, str, list[Any]]] = {
         [1.5, 0.1, 2.0, 1e300, None, None, None],
     ),
     "reals": (pa.array([0.1, None, math.inf], pa.float32()), "FLOAT", [0.1, None, None]),
+    "unnamed structs": (
+        pa.array([[{"col1": 1, "col2": "a"}, {"col1": None, "col2": "b"}], None]),
+        "TUPLE(INTEGER, VARCHAR)[]",
+        [[[1, "a"], [None, "b"]], None],
+    ),
     "small decimals": (
         pa.array(map(Decimal, ("1.10", "-0.01", "1234567890123.45")), pa.decimal128(15, 2)),
         "DECIMAL(15,2)",

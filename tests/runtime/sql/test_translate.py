@@ -96,7 +96,11 @@ def test_a_table_stands_as_the_view_schema__name() -> None:
         ("DESCRIBE SELECT 1", 1, "exactly one SELECT; DESCRIBE was found"),
         ("PIVOT people ON name USING count(*)", 1, "a PIVOT needs its values"),
         ("SELECT id + name AS x FROM people", 1, "'+(INTEGER, VARCHAR)'. You might need to add explicit type casts."),
-        ("SELECT id\nFROM people USING SAMPLE 10%", 2, "USING SAMPLE is not supported"),
+        (
+            "SELECT id\nFROM people USING SAMPLE 10% (bernoulli, 7)",
+            1,
+            "a sample by a seed, which draws other rows in Spark, is not supported",
+        ),
         (
             "SELECT id,\n seen - seen AS gap FROM people",
             2,
@@ -115,9 +119,9 @@ def test_what_is_wrong_is_named_with_its_line(sql: str, line: int, part: str) ->
 
 
 def test_a_refusal_offers_sparks_dialect() -> None:
-    ((_, message),) = problems("SELECT approx_quantile(id, 0.5) AS n FROM people")
+    ((_, message),) = problems("SELECT txid_current() AS n FROM people")
     assert (
-        message == "approx_quantile() is not supported; rewrite it, or write the model in Spark SQL with `-- @dialect: "
+        message == "txid_current() is not supported; rewrite it, or write the model in Spark SQL with `-- @dialect: "
         "spark`"
     )
 
