@@ -4,10 +4,14 @@ stands between."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from .model import Refused
-from .scope import Scope, where
-from .tree import Node
+from .scope import where
+from .tree import Node, own
+
+if TYPE_CHECKING:
+    from .expr import Expressions
 
 #: Spark's number of a row, greater than that of every row read before.
 NUMBER = "monotonically_increasing_id()"
@@ -27,18 +31,35 @@ def is_known(node: Node, ctes: Sequence[Node]) -> bool:
 
 def is_kept(node: Node, ctes: Sequence[Node]) -> bool:
     """Whether a query's rows have an order, its own or that of what it reads."""
-    if any(m["type"] == "ORDER_MODIFIER" for m in node.get("modifiers") or []):
+    modifiers = {m["type"] for m in node.get("modifiers") or []}
+    if "ORDER_MODIFIER" in modifiers:
         return True
     if node["type"] == "SET_OPERATION_NODE":
         return node["setop_type"] == "UNION" and node["setop_all"] and all(is_kept(c, ctes) for c in node["children"])
-    if node["type"] != "SELECT_NODE" or node.get("group_expressions") or node.get("modifiers"):
+    if node["type"] != "SELECT_NODE" or node.get("group_expressions") or "DISTINCT_MODIFIER" in modifiers:
         return False
-    return node["aggregate_handling"] == "STANDARD_HANDLING" and is_known(node["from_table"], ctes)
+    plain = node["aggregate_handling"] == "STANDARD_HANDLING" and not holds(node, "SUBQUERY", "WINDOW")
+    return plain and is_known(node["from_table"], ctes)
 
 
-def order(scope: Scope, node: Node, what: str) -> str:
-    """The key of an order that a query does not name. Refused where none is known."""
-    if scope.grouped or scope.from_ast is None or not is_known(scope.from_ast, scope.ctes):
-        told = f"{what} without ORDER BY over a join or a group, whose rows have no order,"
+def holds(select: Node, *kinds: str) -> bool:
+    """Whether an expression of a SELECT is, or holds, one of these, which DuckDB joins or sorts for."""
+    return any(
+        n.get("class") in kinds for n in own([v for k, v in select.items() if k not in ("from_table", "cte_map")])
+    )
+
+
+def check(w: Expressions, node: Node, what: str) -> None:
+    """Refuses an order that a query does not name where none is known."""
+    around = w.scope.from_ast
+    if w.mingled or around is None or not is_known(around, w.scope.ctes):
+        told = f"{what} without ORDER BY over a join, a group or beside a subquery, where rows have no order,"
         raise Refused(told, where(node), hint=False)
+
+
+def order(w: Expressions, node: Node, what: str) -> str:
+    """The key of an order that a query does not name."""
+    check(w, node, what)
+    if w.scope.grouped:
+        raise Refused(f"{what} without ORDER BY over a group, whose rows have no order,", where(node), hint=False)
     return NUMBER

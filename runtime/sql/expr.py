@@ -37,6 +37,7 @@ class Expressions:
         self.calls = queries.calls
         self.place = self.calls.place()
         self.grouped = True  # whether an expression of GROUP BY stands for its group here
+        self.mingled = False  # whether the rows stand in another order than they were read in
         self.unnested: dict[int, E] = {}
         self.plain_in: set[int] = set()
         self.plain: dict[int, bool] = {}
@@ -206,7 +207,8 @@ class Expressions:
             raise Refused(f"the name {'.'.join(names)}", where(node))
         text, kind, rest, scope = found
         if scope is not self.scope and scope is not self.scope.parent:
-            told = f"{'.'.join(names)}, a column of a query around the one around this (write a join, or a window)"
+            told = "a column of a query around the one around this (write its table before it, or a join)"
+            told = f"{'.'.join(names)}, {told}"
             raise Refused(told, where(node), hint=False)
         for name in rest:
             text, kind = self.field(E(text, kind), name, node)

@@ -7,7 +7,7 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import collations, conditions, recursion, rows
+from . import as_read, collations, conditions, lent, recursion, rows
 from .calls import Calls
 from .clauses import Select, assembled, direction, groupable, is_ordered, ordered, ordering
 from .expr import E, Expressions
@@ -90,7 +90,7 @@ class Queries:
         return f"{left} UNION ALL {self.shaped(right, found, columns, body)}", columns
 
     def select(self, node: Node, scope: Scope) -> tuple[str, Columns]:
-        source = self.sources.read(node["from_table"], scope, node)
+        source = lent.lent(self, node, scope, self.sources.read(node["from_table"], scope, node))
         try:
             described = self.known.get(id(node)) or scope.probe_nested_or({**node, "cte_map": {"map": scope.ctes}})
         except GateError as error:
@@ -127,9 +127,12 @@ class Queries:
         nodes = [p for root in [*projections, *groups, *filter(None, clauses.values())] for p in parts(root)]
         scope.prime(nodes, scope.grouped)
         writer = self.expressions(scope)
+        writer.mingled = as_read.holds(node, "SUBQUERY")
         out = Select([n for n, _ in described], [], [t for _, t in described], source)
         out.source = unnested(writer, projections, clauses["qualify"], out.source, lateral=id(whole) in self.lateral)
-        for item, (_, kind) in zip(projections, described, strict=True):
+        for item, (name, kind) in zip(projections, described, strict=True):
+            if item["class"] == "COLUMN_REF" and writer.type(item).letter not in (kind.letter, "0"):
+                raise Refused(f"the name {name}, which DuckDB takes for something else", where(item))
             out.texts.append(writer.as_type(item, kind).text)
         if clauses["where_clause"]:
             writer.allow_in(clauses["where_clause"])

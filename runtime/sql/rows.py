@@ -42,7 +42,7 @@ def row(names: list[str], scope: Scope) -> Node | None:
         for source in at.sources:
             if source.alias.lower() == names[0].lower() and source.single:
                 return column(source.alias, source.single)
-            if source.alias.lower() == names[0].lower():
+            if source.alias.lower() == names[0].lower() and not source.lent:
                 packed = call("struct_pack", *(column(source.alias, name) for name, _ in source.columns))
                 for argument, (name, _) in zip(packed["arguments"], source.columns, strict=True):
                     argument["name"] = name

@@ -42,6 +42,7 @@ class Source:
     within: str = ""  # Spark's name of the query that holds it, where it is not alone
     spark: dict[str, str] = field(default_factory=dict)  # and those of its columns there
     single: str = ""  # the column for which the name of the whole stands, of `unnest(list) AS name`
+    lent: bool = False  # by the query around, see lent.py
 
     @property
     def relation(self) -> str:

@@ -313,7 +313,7 @@ class Sources:
         alias = node.get("alias") or name
         labels = [*(node.get("column_name_alias") or []), name, "ordinality"]
         label, number = labels[0], labels[1] if len(labels) > 3 else "ordinality"
-        single = "" if node.get("column_name_alias") else label
+        single = "" if node.get("column_name_alias") or numbered and correlated else label
         if numbered:
             rows = f"SELECT posexplode({series}) AS (__at, {name_quoted(label)})"
             picked = f"{name_quoted(label)}, CAST(__at + 1 AS BIGINT) AS {name_quoted(number)}"

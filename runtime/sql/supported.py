@@ -70,8 +70,8 @@ SPARKS = (
 )
 REFUSED = (
     "USING SAMPLE and TABLESAMPLE with a seed (REPEATABLE): Spark draws other rows",
-    "row_number(), ntile(), lag() and lead() without ORDER BY, and POSITIONAL JOIN, over joins and groups, whose rows "
-    "have no order",
+    "row_number(), ntile(), lag() and lead() without ORDER BY, and POSITIONAL JOIN, over joins, groups and "
+    "windows, or beside a subquery: these rows have no order",
     "`infinity` as a constant date or timestamp: write a day that is far enough",
     "PIVOT without named values: the columns would depend on the rows",
     "INTERVAL as a column of a model: no destination has a form for it (cast it)",
@@ -82,7 +82,8 @@ REFUSED = (
     "COLLATE in GROUP BY, DISTINCT or a column of a subquery, within a key of ORDER BY or PARTITION BY other than as "
     "its last word, and collations of languages: Spark's text does not keep them",
     "WITH RECURSIVE … UNION and USING KEY over files, chance or the moment, or in a correlated subquery",
-    "a column of a query that is two queries around: Spark does not find it",
+    "a column of a query that is two queries around without the name of its table, or in FROM: Spark does not find it",
+    "unnest() in a select list beside a window function: DuckDB's windows do not see its rows, Spark's would",
     "window frames in GROUPS, and EXCLUDE but for CURRENT ROW of an aggregate in ROWS, in a query with GROUP BY (write "
     "them around it)",
     "a condition of an outer, semi or anti join over columns of both sides that DuckDB computes, after USING or before "

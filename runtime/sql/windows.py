@@ -105,7 +105,7 @@ def specification(w: Expressions, node: Node, name: str) -> str:
             key = measured(key, item)
         keys.append(" ".join(ordered(w, key, order, item)))
     if not keys and (name in FOR_ORDERED or is_counted(node)):
-        keys = [as_read.order(w.scope, node, f"{name}()")]
+        keys = [as_read.order(w, node, f"{name}()")]
     elif not keys and name in RANKS:
         keys = ["true"]
     if keys:
