@@ -95,6 +95,10 @@ class Store(ABC):
             raise StoreError(f"{url} does not lie in the store {self.url}")
         return url[len(self.url) + 1 :]
 
+    @abstractmethod
+    def get_ready(self) -> None:
+        """Makes what the first question would wait for. Contacts nobody. Raises StoreError."""
+
     def check(self) -> None:
         """Writes, lists, reads and deletes a small file. Raises StoreError that says which of them failed and why."""
         folder = "ondatra-check"

@@ -79,6 +79,9 @@ class FolderStore(Store):
     def local_root(self) -> Path:
         return self.folder
 
+    def get_ready(self) -> None:
+        """It always is."""
+
     def exists(self, path: str) -> bool:
         return self._place(path).exists()
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from runtime.errors import ConfigError
+from runtime.errors import ConfigError, StoreError
 from runtime.store.base import Credentials, Store
 from runtime.store.folder import FolderStore
 
@@ -28,3 +30,13 @@ def _open(url: str, credentials: Credentials | None, cache_dir: Path | None) -> 
     raise ConfigError(
         f"the store {url!r} is neither file:///an/absolute/folder nor s3://bucket/prefix; see ONDATRA_TRACKING_URL"
     )
+
+
+def get_ready(url: str) -> None:
+    """What a server does beside its start: the libraries of a bucket take longer to come than a page of records."""
+
+    def ready() -> None:
+        with suppress(ConfigError, StoreError):  # whoever needs the store is told
+            open_store(url).get_ready()
+
+    threading.Thread(target=ready, name="store", daemon=True).start()

@@ -22,6 +22,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 from runtime import config
 from runtime.errors import ConfigError, StoreError
 from runtime.store.base import AlreadyThere, Credentials, Store
+from runtime.store.sessions import session_of
 
 #: Larger files go up in parts of this size.
 PART_SIZE = 16 * 1024 * 1024
@@ -80,7 +81,7 @@ class S3Store(Store):
                 ours: Any = {
                     "ignore_configured_endpoint_urls": self._credentials is not None
                 }  # boto3's stubs do not know it
-                self._client = _session(self._credentials, self.region).client(
+                self._client = session_of(self._credentials, self.region).client(
                     "s3",
                     region_name=self.region,
                     endpoint_url=self.endpoint or None,
@@ -97,6 +98,10 @@ class S3Store(Store):
                     ),
                 )
             return self._client
+
+    def get_ready(self) -> None:
+        with self._told("read", ""):
+            _ = self.client
 
     def key_now(self) -> tuple[str, str, str | None]:
         """Key, secret and token as they are at this moment, for another process that reads the bucket; those of a role
@@ -201,34 +206,65 @@ class S3Store(Store):
         return self._cache
 
     def local(self, path: str) -> Path:
+        """One request where nothing of the file is here yet: what the bucket answers says its etag, too."""
         known = self._etags.get(path)
         holds = known is not None and (path.startswith(UNCHANGING) or time.monotonic() - known[1] < ETAG_SECONDS)
-        etag = known[0] if known and holds else self._etag(path)
-        if etag is None:
-            raise StoreError(f"{self.url_of(path)} cannot be read: it is not there")
-        self._etags[path] = etag, time.monotonic()
-        name = hashlib.sha256(f"{self._key(path)}|{etag}".encode()).hexdigest()
-        place = self._cache / name[:2] / f"{name}{Path(path).suffix}"
+        if known and holds:
+            place = self._place(path, known[0])
+        elif any(self._copies(path)):
+            if (etag := self._etag(path)) is None:
+                raise StoreError(f"{self.url_of(path)} cannot be read: it is not there")
+            self._etags[path] = etag, time.monotonic()
+            place = self._place(path, etag)
+        else:
+            return self._fetch(path)
+
         if place.exists():
             os.utime(place)
             return place
-        return self._fetch(path, place)
+        return self._fetch(path)
+
+    def _place(self, path: str, etag: str) -> Path:
+        """Where the copy of that state of the file lies."""
+        name = f"{self._named(path)}.{hashlib.sha256(etag.encode()).hexdigest()[:24]}"
+        return self._cache / name[:2] / f"{name}{Path(path).suffix}"
+
+    def _copies(self, path: str) -> Iterator[Path]:
+        """Copies of whatever state of the file."""
+        name = self._named(path)
+        return (self._cache / name[:2]).glob(f"{name}.*")
+
+    def _named(self, path: str) -> str:
+        return hashlib.sha256(self._key(path).encode()).hexdigest()[:40]
 
     def locals(self, paths: Sequence[str]) -> Sequence[Path]:
         with ThreadPoolExecutor(8, thread_name_prefix="fetch") as pool:
             return list(pool.map(self.local, paths))
 
-    def _fetch(self, path: str, place: Path) -> Path:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        temporary = place.with_name(f"{uuid.uuid4().hex}.part")
-        try:
-            with self._told("read", path):
-                self.client.download_file(self.bucket, self._key(path), str(temporary))
-            os.replace(temporary, place)
-        finally:
-            temporary.unlink(missing_ok=True)
+    def _fetch(self, path: str) -> Path:
+        with self._told("read", path):
+            found = self.client.get_object(Bucket=self.bucket, Key=self._key(path))
+            place = self._place(path, found["ETag"])
+            place.parent.mkdir(parents=True, exist_ok=True)
+            temporary = place.with_name(f"{uuid.uuid4().hex}.part")
+            try:
+                self._write(path, found, temporary)
+                os.replace(temporary, place)
+            finally:
+                temporary.unlink(missing_ok=True)
+        self._etags[path] = found["ETag"], time.monotonic()
         self._trim()
         return place
+
+    def _write(self, path: str, found: Any, place: Path) -> None:
+        """The file into that place: what is large comes in parts at the same time."""
+        if found["ContentLength"] > PART_SIZE:
+            found["Body"].close()
+            self.client.download_file(self.bucket, self._key(path), str(place))
+            return
+        with place.open("wb") as file:
+            for piece in found["Body"].iter_chunks(1024 * 1024):
+                file.write(piece)
 
     def _trim(self) -> None:
         """Removes what was not used longest until the copies are within their bound."""
@@ -309,27 +345,3 @@ def _code(error: ClientError) -> str:
 
 class _NotThere(StoreError):
     """The file does not exist."""
-
-
-def _session(credentials: Credentials | None, region: str) -> boto3.Session:
-    if credentials is None:
-        return boto3.Session(region_name=region)
-    if not credentials.role_arn:
-        return boto3.Session(
-            credentials.access_key, credentials.secret_key, credentials.session_token or None, region_name=region
-        )
-    from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials
-    from botocore.session import get_session
-
-    base = get_session()
-    base.set_config_variable("region", region)  # of the server that hands out the role's credentials
-    arguments = {
-        "RoleSessionName": "ondatra",
-        **({"ExternalId": credentials.external_id} if credentials.external_id else {}),
-    }
-    fetcher = AssumeRoleCredentialFetcher(
-        base.create_client, base.get_credentials(), credentials.role_arn, extra_args=arguments
-    )
-    session: Any = get_session()
-    session._credentials = DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")
-    return boto3.Session(botocore_session=session, region_name=region)

@@ -214,6 +214,31 @@ def test_copies_of_s3_files_stay_within_their_bound(s3, tmp_path, monkeypatch):
     assert store.local("0").read_bytes() == bytes(1000)
 
 
+@pytest.mark.server
+def test_a_file_of_a_run_is_fetched_by_one_request_and_looked_at_again_by_another_process_only(s3, tmp_path):
+    prefix, path, big = uuid.uuid4().hex, "sync_tracking_datasets/1/1/1/r.parquet", "sync_tracking_datasets/1/1/1/b"
+
+    def opened():
+        """As another process has it, with the same folder of copies."""
+        store = S3Store(BUCKET, prefix, credentials=own(s3), cache_dir=tmp_path)
+        store.get_ready()
+        store.client.meta.events.register("before-call.s3", lambda model, **_: asked.append(model.name))
+        return store
+
+    asked: list[str] = []
+    store = opened()
+    data = {path: b"one", big: os.urandom(PART_SIZE + 1)}
+    for name, content in data.items():
+        store.put_new(name, content)
+    asked.clear()
+
+    assert [store.local(path).read_bytes() for _ in range(2)] == [b"one"] * 2
+    assert asked == ["GetObject"]
+    assert opened().local(path).read_bytes() == b"one"
+    assert asked == ["GetObject", "HeadObject"]
+    assert store.local(big).read_bytes() == data[big]
+
+
 def test_records_in_a_bucket_are_asked_and_exported_like_those_in_a_folder(s3, tmp_path):
     store = S3Store(BUCKET, uuid.uuid4().hex, credentials=own(s3), cache_dir=tmp_path)
     files = [put(store, [record(i + 10 * n) for i in range(10)], n) for n in range(3)]
