@@ -40,7 +40,7 @@ def joined(w: Expressions, node: Node) -> str:
 def apart(w: Expressions, node: Node, left: Sequence[Source]) -> tuple[list[Node], list[Node]]:
     """The parts of an ON that any join of Spark's can have, and those that only an inner one has: DuckDB's over both
     sides."""
-    names = {name_quoted(s.relation) for s in left}
+    names = {name_quoted(s.relation) for s in left} | set(map(name_quoted, w.scope.merged))
     plain_parts: list[Node] = []
     mixed: list[Node] = []
     for item in conjuncts(node):

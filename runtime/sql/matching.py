@@ -30,7 +30,7 @@ KEPT = {
 
 def joined(of: Sources, node: Node, left: Item, right: Item, scope: Scope, ast: Node) -> Item:
     kind, number = node["join_type"], of.queries.number()
-    if scope.merged or "LATERAL" in (left.text[:7], right.text[:7]):
+    if "LATERAL" in (left.text[:7], right.text[:7]):
         told = f"a condition of a {kind} JOIN over columns of both sides that does not compare one side with the other"
         raise Refused(f"{told} (compute it in a subquery, or move it to WHERE)", where(node), hint=False)
 
@@ -38,7 +38,7 @@ def joined(of: Sources, node: Node, left: Item, right: Item, scope: Scope, ast: 
         return full(of, node, left, right, scope, ast)
     sides = [renamed(left.sources, f"__l{number}", "l"), renamed(right.sources, f"__r{number}", "r")]
     kept, other = sides[::-1] if kind == "RIGHT" else sides
-    both = Scope(scope.gate, scope.parent, scope.ctes, scope.tables, sides[0] + sides[1], {}, ast)
+    both = Scope(scope.gate, scope.parent, scope.ctes, scope.tables, sides[0] + sides[1], dict(scope.merged), ast)
     w = of.queries.expressions(both)
     plain, mixed = conditions.apart(w, node["condition"], sides[0])
     with w.at():
@@ -48,7 +48,8 @@ def joined(of: Sources, node: Node, left: Item, right: Item, scope: Scope, ast: 
         ok = conditions.matching(w, has, mixed)
 
     tables = [
-        f"(SELECT {picked(before.sources, after)}, {flag} FROM {before.text}) AS {name_quoted(after[0].relation)}"
+        f"(SELECT {picked(before.sources, after)}{merged(scope, before is left)}, {flag} FROM {before.text}) AS "
+        f"{name_quoted(after[0].relation)}"
         for before, after, flag in (
             (right if kind == "RIGHT" else left, kept, "monotonically_increasing_id() AS __id"),
             (left if kind == "RIGHT" else right, other, "true AS __has"),
@@ -60,6 +61,8 @@ def joined(of: Sources, node: Node, left: Item, right: Item, scope: Scope, ast: 
 
     out = [*names(kept)] if kind in ("SEMI", "ANTI") else [*names(kept), *names(other)]
     items = [n if n in names(kept) else f"CASE WHEN __ok THEN {n} END AS {n}" for n in out]
+    for name in map(name_quoted, scope.merged):
+        items.append(f"CASE WHEN __ok THEN {name} END AS {name}" if kind == "RIGHT" else name)
     text = f"(SELECT {', '.join(items)} FROM ({rows} FROM ({pairs})) WHERE {KEPT[kind]}) AS __m{number}"
     for source, new in zip(left.sources + right.sources, sides[0] + sides[1], strict=True):
         source.within, source.spark = f"__m{number}", new.spark
@@ -70,7 +73,8 @@ def full(of: Sources, node: Node, left: Item, right: Item, scope: Scope, ast: No
     """A FULL JOIN: a pair that does not match may stand for a row of each side that is alone."""
     number = of.queries.number()
     sides = [renamed(left.sources, f"__l{number}", "l"), renamed(right.sources, f"__r{number}", "r")]
-    w = of.queries.expressions(Scope(scope.gate, scope.parent, scope.ctes, scope.tables, sides[0] + sides[1], {}, ast))
+    both = Scope(scope.gate, scope.parent, scope.ctes, scope.tables, sides[0] + sides[1], dict(scope.merged), ast)
+    w = of.queries.expressions(both)
     plain, mixed = conditions.apart(w, node["condition"], sides[0])
     with w.at():
         on = " AND ".join(conditions.of_parts(w, plain)) or "true"
@@ -78,8 +82,8 @@ def full(of: Sources, node: Node, left: Item, right: Item, scope: Scope, ast: No
         ok = conditions.matching(w, E("(__id_l IS NOT NULL AND __id_r IS NOT NULL)", BOOLEAN), mixed)
 
     tables = [
-        f"(SELECT {picked(item.sources, after)}, monotonically_increasing_id() AS __id_{letter} FROM {item.text}) AS "
-        f"{name_quoted(after[0].relation)}"
+        f"(SELECT {picked(item.sources, after)}{merged(scope, item is left)}, monotonically_increasing_id() AS "
+        f"__id_{letter} FROM {item.text}) AS {name_quoted(after[0].relation)}"
         for item, after, letter in zip((left, right), sides, "lr", strict=True)
     ]
     pairs = f"SELECT *, coalesce({ok}, false) AS __ok FROM {tables[0]} FULL JOIN {tables[1]} ON {on}"
@@ -95,12 +99,17 @@ def full(of: Sources, node: Node, left: Item, right: Item, scope: Scope, ast: No
     items = [
         f"CASE WHEN __k IN ('lr', '{letter}') THEN {n} END AS {n}"
         for side, letter in zip(sides, "lr", strict=True)
-        for n in names(side)
+        for n in [*names(side), *(map(name_quoted, scope.merged) if letter == "l" else ())]
     ]
     text = f"(SELECT {', '.join(items)} FROM (SELECT *, {counts} FROM ({pairs})) {kinds}) AS __m{number}"
     for source, new in zip(left.sources + right.sources, sides[0] + sides[1], strict=True):
         source.within, source.spark = f"__m{number}", new.spark
     return of.made(text, left.sources + right.sources)
+
+
+def merged(scope: Scope, is_left: bool) -> str:
+    """The columns that a USING to the left has made one, under their names."""
+    return "".join(f", {name_quoted(name)}" for name in scope.merged) if is_left else ""
 
 
 def renamed(sources: Sequence[Source], within: str, letter: str) -> list[Source]:

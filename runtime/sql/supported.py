@@ -86,8 +86,7 @@ REFUSED = (
     "unnest() in a select list beside a window function: DuckDB's windows do not see its rows, Spark's would",
     "window frames in GROUPS, and EXCLUDE but for CURRENT ROW of an aggregate in ROWS, in a query with GROUP BY (write "
     "them around it)",
-    "a condition of an outer, semi or anti join over columns of both sides that DuckDB computes, after USING or before "
-    "it",
+    "USING after an outer, semi or anti join with a condition over columns of both sides that DuckDB computes",
     "functions that tell of the session, the machine or DuckDB itself, or change it: "
     f"{', '.join(f'`{n}`' for n in sorted(functions.REFUSED | aggregates.REFUSED))}",
 )
