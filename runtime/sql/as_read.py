@@ -49,10 +49,15 @@ def holds(select: Node, *kinds: str) -> bool:
     )
 
 
+def is_open(w: Expressions) -> bool:
+    """Whether the rows of a query have no order that is known."""
+    around = w.scope.from_ast
+    return w.mingled or around is None or not is_known(around, w.scope.ctes)
+
+
 def check(w: Expressions, node: Node, what: str) -> None:
     """Refuses an order that a query does not name where none is known."""
-    around = w.scope.from_ast
-    if w.mingled or around is None or not is_known(around, w.scope.ctes):
+    if is_open(w):
         told = f"{what} without ORDER BY over a join, a group or beside a subquery, where rows have no order,"
         raise Refused(told, where(node), hint=False)
 

@@ -51,6 +51,8 @@ def write(w: Expressions, node: Node) -> E:
     tables: dict[str, dict[str, int]] = {}
     for part in walk(node):
         found = w.scope.resolve(part["column_names"]) if part.get("class") == "COLUMN_REF" else None
+        if found and found[3] not in (w.scope, w.scope.parent):
+            raise Refused("a column of a query around the one around this subquery", where(part), hint=False)
         if found:
             source, name, of = named(w, found[0], part)
             at = w.calls.input(w.place, found[0], of)

@@ -104,6 +104,9 @@ def specification(w: Expressions, node: Node, name: str) -> str:
         if is_ranged(node):
             key = measured(key, item)
         keys.append(" ".join(ordered(w, key, order, item)))
+    whole = (node["start"], node["end"]) == ("UNBOUNDED_PRECEDING", "CURRENT_ROW_RANGE")
+    if not keys and name in VALUES - FOR_ORDERED and whole and not w.scope.grouped and not as_read.is_open(w):
+        return " ".join([*out, f"ORDER BY {as_read.NUMBER} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"])
     if not keys and (name in FOR_ORDERED or is_counted(node)):
         keys = [as_read.order(w, node, f"{name}()")]
     elif not keys and name in RANKS:
