@@ -18,9 +18,9 @@ from .said import GateError
 from .scope import Columns, Scope, parts, same, where
 from .source import Sources, deduplicated
 from .stars import every, expand
-from .tree import Node, own, walk
+from .tree import Node, first_offset, own
 from .types import Type, name_quoted
-from .unnest import unnested
+from .unnest import is_beside_window, parted, unnested
 
 Lookup = Callable[[list[str]], tuple[str, Columns]]
 SETS = {"UNION": "UNION", "UNION_BY_NAME": "UNION", "EXCEPT": "EXCEPT", "INTERSECT": "INTERSECT"}
@@ -55,7 +55,7 @@ class Queries:
         elif node["type"] == "SET_OPERATION_NODE":
             text, columns = self.set_operation(node, scope)
         else:
-            raise Refused(node["type"].removesuffix("_NODE").replace("_", " ").lower(), _first(node))
+            raise Refused(node["type"].removesuffix("_NODE").replace("_", " ").lower(), first_offset(node))
         return head + text, columns
 
     def ctes(self, node: Node, scope: Scope) -> str:
@@ -65,7 +65,7 @@ class Queries:
             name, body = entry["key"].lower(), entry["value"]["query_node"]
             aliases = entry["value"].get("aliases") or []
             if name in scope.tables:
-                raise Refused(f"two CTEs named {name}", _first(body), hint=False)
+                raise Refused(f"two CTEs named {name}", first_offset(body), hint=False)
             if body["type"] == "RECURSIVE_CTE_NODE":
                 text, columns = self.recursive(entry, scope, aliases)
                 recursive = True
@@ -90,17 +90,20 @@ class Queries:
         return f"{left} UNION ALL {self.shaped(right, found, columns, body)}", columns
 
     def select(self, node: Node, scope: Scope) -> tuple[str, Columns]:
+        if is_beside_window(node):
+            return self.select(parted(node, [n for n, _ in self.described(node, scope)]), scope)
         source = lent.lent(self, node, scope, self.sources.read(node["from_table"], scope, node))
         try:
-            described = self.known.get(id(node)) or scope.probe_nested_or({**node, "cte_map": {"map": scope.ctes}})
+            described = self.described(node, scope)
         except GateError as error:
             raise Refused(
-                f"this SELECT, which DuckDB does not describe alone ({error.message.splitlines()[0]})", _first(node)
+                f"this SELECT, which DuckDB does not describe alone ({error.message.splitlines()[0]})",
+                first_offset(node),
             ) from None
         whole, node = node, {**node, **self.rows(node, scope)}
         projections = expand(node["select_list"], scope)
         if len(projections) != len(described):
-            raise Refused("this form of * or COLUMNS()", _first(node))
+            raise Refused("this form of * or COLUMNS()", first_offset(node))
         aliases: dict[str, Node] = {}
         for at, item in enumerate(projections):
             item = substitute(item, aliases, scope)
@@ -142,6 +145,9 @@ class Queries:
         self.groups_kept(clauses, out, [projections, node["modifiers"]], writer)
         self.modifiers(node, out, projections, aliases, scope, writer)
         return assembled(out), list(zip(out.names, out.types, strict=True))
+
+    def described(self, node: Node, scope: Scope) -> Columns:
+        return self.known.get(id(node)) or scope.probe_nested_or({**node, "cte_map": {"map": scope.ctes}})
 
     def groups_kept(
         self, clauses: Mapping[str, Node | None], out: Select, others: list[Any], writer: Expressions
@@ -243,7 +249,7 @@ class Queries:
                 else:
                     out.limit = self.limit(modifier, writer)
             else:
-                raise Refused(modifier["type"].replace("_", " "), _first(node))
+                raise Refused(modifier["type"].replace("_", " "), first_offset(node))
 
     def order(
         self,
@@ -294,11 +300,11 @@ class Queries:
         if any(map(is_computed, node["modifiers"])):
             return self.select(around(node), scope)
         if kind not in SETS:
-            raise Refused(kind.replace("_", " "), _first(node))
+            raise Refused(kind.replace("_", " "), first_offset(node))
         try:
             columns = scope.probe_nested_or({**node, "cte_map": {"map": scope.ctes}})
         except GateError as error:
-            raise Refused(f"this set operation ({error.message})", _first(node)) from None
+            raise Refused(f"this set operation ({error.message})", first_offset(node)) from None
         pieces = []
         for child in node["children"]:
             text, found = self.write(child, scope.parent, scope)
@@ -388,12 +394,3 @@ def substitute(node: Node, aliases: Mapping[str, Node], scope: Scope, aliases_fi
             if any(n is not v for n, v in zip(new, value, strict=True)):
                 changed[key] = new
     return {**node, **changed} if changed else node
-
-
-def _first(node: Node) -> int | None:
-    found = [
-        n["query_location"]
-        for n in walk(node)
-        if isinstance(n.get("query_location"), int) and n["query_location"] < 2**62
-    ]
-    return min(found, default=None)

@@ -83,7 +83,7 @@ REFUSED = (
     "its last word, and collations of languages: Spark's text does not keep them",
     "WITH RECURSIVE … UNION and USING KEY over files, chance or the moment, or in a correlated subquery",
     "a column of a query that is two queries around without the name of its table, or in FROM: Spark does not find it",
-    "unnest() in a select list beside a window function: DuckDB's windows do not see its rows, Spark's would",
+    "unnest() within an expression beside a window function: DuckDB's windows do not see its rows, Spark's would",
     "window frames in GROUPS, and EXCLUDE but for CURRENT ROW of an aggregate in ROWS, in a query with GROUP BY (write "
     "them around it)",
     "USING after an outer, semi or anti join with a condition over columns of both sides that DuckDB computes",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .casts import E
+from .gate import gate
 from .model import Refused
-from .scope import parts, same, where
+from .scope import call, column, parts, same, where
 from .tree import Node, own
 from .types import spark_type
 
@@ -58,6 +59,35 @@ def unnested(w: Expressions, projections: list[Node], qualify: Node | None, sour
             w.unnested[id(n)] = E(f"__x.__v.`{i}`", e.type.element)
         arrays = zipped(inner)
     return f"{source or '(SELECT 1) AS __one'} LATERAL VIEW explode({arrays}) __x AS __v"
+
+
+def is_beside_window(select: Node) -> bool:
+    """Whether lists are unnested beside windows, which in DuckDB do not see the rows that come of it."""
+    items = select["select_list"]
+    inner = [a for item in items for a in (item["arguments"] if is_unnest(item) else [item])]
+    apart = not any(n.get("class") == "STAR" or is_unnest(n) for n in own(inner))
+    windows = any(n.get("class") == "WINDOW" for n in own([items, select.get("qualify")]))
+    return apart and windows and any(map(is_unnest, items))
+
+
+def is_unnest(node: Node) -> bool:
+    return node.get("class") == "FUNCTION" and node["function_name"] == "unnest" and len(node["arguments"]) == 1
+
+
+def parted(select: Node, names: list[str]) -> Node:
+    """A SELECT whose windows stand in a query of their own, and what it unnests in the one around."""
+    inner, outer = [], []
+    for at, (item, name) in enumerate(zip(select["select_list"], names, strict=True)):
+        listed = is_unnest(item)
+        label = (not listed and item.get("alias")) or f"__c{at}"
+        one = column(label)
+        inner.append({**(item["arguments"][0]["expression"] if listed else item), "alias": label})
+        outer.append({**(call("unnest", one) if listed else one), "alias": name})
+    around: Node = gate().parse("SELECT 1 FROM (SELECT 1) AS __w")["node"]
+    table = around["from_table"]
+    rows = {**select, "select_list": inner, "modifiers": [], "cte_map": {"map": []}}
+    whole = {**table, "subquery": {**table["subquery"], "node": rows}}
+    return {**around, "select_list": outer, "from_table": whole, "modifiers": select["modifiers"]}
 
 
 def of_group(w: Expressions, projections: list[Node], found: list[Node], source: str) -> str:
