@@ -35,6 +35,7 @@ def keep_lake(
             log.warning("the table of %s was left as it is: %s", state.name, str(error).split("\n")[0])
             continue
         if kept is not None:
+            log.info("the table of %s was looked after: version %s, was %s", state.name, kept.after, kept.before)
             yield state.name, kept
 
 

@@ -27,7 +27,9 @@ class Destination:
     calls: dict[str, list[list[dict[str, Any]]]] = field(default_factory=dict)
     refuses: set[int] = field(default_factory=set)
     seconds: dict[str, float] = field(default_factory=dict)
-    guard: threading.Lock = field(default_factory=threading.Lock)
+    left: dict[str, int] = field(default_factory=dict)
+    waiting: Counter[str] = field(default_factory=Counter)
+    guard: threading.Condition = field(default_factory=threading.Condition)
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         with self.guard:
@@ -40,9 +42,24 @@ class Destination:
             self.calls.pop(name, None)
         return found
 
+    def holds(self, name: str, after: int) -> None:
+        """Answers so many more calls of that sync; those behind them wait."""
+        with self.guard:
+            self.left[name] = after
+
+    def goes_on(self, name: str) -> None:
+        with self.guard:
+            self.left.pop(name)
+            self.guard.notify_all()
+
     def take(self, name: str, rows: list[dict[str, Any]]) -> dict[str, str]:
         time.sleep(self.seconds.get(name, 0))
         with self.guard:
+            self.waiting[name] += 1
+            self.guard.wait_for(lambda: self.left.get(name, 1) > 0)
+            self.waiting[name] -= 1
+            if name in self.left:
+                self.left[name] -= 1
             self.calls.setdefault(name, []).append(rows)
         return {
             f"{row['__ondatra_rowid']}:{row['__ondatra_change_type']}": "reject: 422: no such id"
@@ -70,7 +87,11 @@ def destination(host: str) -> Iterator[Destination]:
         def log_message(self, format: str, *args: Any) -> None:
             """Says nothing."""
 
-    server = ThreadingHTTPServer((host, 0), Handler)
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            """Whoever asked is gone, as it was to be."""
+
+    server = Server((host, 0), Handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     kept.url = f"http://{host}:{server.server_port}"

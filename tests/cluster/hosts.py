@@ -87,8 +87,13 @@ class Host:
         """Its wire carries no more than that from now on, both ways; the loopback of a machine knows no such thing."""
         if not self.network.why:
             limit = ["root", "tbf", "rate", rate, "burst", "16kb", "latency", "2s"]
-            self.network.tc("dev", self.link, *limit)
-            self.network.tc("dev", "eth0", *limit, space=self.space)
+            self.network.tc("add", "dev", self.link, *limit)
+            self.network.tc("add", "dev", "eth0", *limit, space=self.space)
+
+    def is_quick_again(self) -> None:
+        if not self.network.why:
+            self.network.tc("del", "dev", self.link, "root")
+            self.network.tc("del", "dev", "eth0", "root", space=self.space)
 
     def end(self) -> None:
         for process in self.running:
@@ -124,6 +129,7 @@ class Network:
     net: int = 0
     why: str = ""
     hosts: dict[str, Host] = field(default_factory=dict)
+    talking: list[subprocess.Popen[str]] = field(default_factory=list)
 
     @property
     def gate(self) -> str:
@@ -135,12 +141,27 @@ class Network:
         """The hosts by name, as /etc/hosts has them."""
         return self.logs.parent / "hosts"
 
+    def beside(self, command: Sequence[str], env: Mapping[str, str], folder: Path) -> subprocess.Popen[str]:
+        """A process of the test's own machine that it talks to, for as long as there are hosts."""
+        with (self.logs / "beside.log").open("ab") as log:
+            made = subprocess.Popen(
+                list(command),
+                env=dict(env),
+                cwd=folder,
+                text=True,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
+        self.talking.append(made)
+        return made
+
     def ip(self, *command: str) -> None:
         subprocess.run(["ip", *command], check=True, capture_output=True, text=True)
 
     def tc(self, *command: str, space: str = "") -> None:
         there = ["-n", space] if space else []
-        subprocess.run(["tc", *there, "qdisc", "add", *command], check=True, capture_output=True, text=True)
+        subprocess.run(["tc", *there, "qdisc", *command], check=True, capture_output=True, text=True)
 
     def host(self, name: str, hidden: Sequence[Path] = ()) -> Host:
         number = len(self.hosts) + 2
@@ -153,6 +174,17 @@ class Network:
         told = [("127.0.0.1", "localhost"), *((h.address, h.name) for h in self.hosts.values())]
         self.names.write_text("".join(f"{address} {known}\n" for address, known in told))
         return made
+
+    def host_from(self, address: str, port: int) -> Host:
+        """The host whose process speaks from there; on the loopback all addresses are one."""
+        if not self.why:
+            return next(host for host in self.hosts.values() if host.address == address)
+        return self.host_with(_speaker(port))
+
+    def host_with(self, pid: int) -> Host:
+        """The host that a process of this machine belongs to."""
+        group = os.getpgid(pid)
+        return next(host for host in self.hosts.values() if group in {process.pid for process in host.running})
 
     def _wire(self, host: Host) -> None:
         self.ip("netns", "add", host.space)
@@ -169,6 +201,9 @@ class Network:
         self.ip("link", "set", f"{self.prefix}br", "up")
 
     def _end(self) -> None:
+        for process in self.talking:
+            process.kill()
+            process.wait()
         for host in self.hosts.values():
             host.end()
         if self.why:
@@ -178,6 +213,17 @@ class Network:
                 self.ip("netns", "del", host.space)
         with suppress(subprocess.CalledProcessError):
             self.ip("link", "del", f"{self.prefix}br")
+
+
+def _speaker(port: int) -> int:
+    """The process that has a connection from that port of this machine."""
+    lines = [line.split() for kind in ("tcp", "tcp6") for line in Path(f"/proc/net/{kind}").read_text().splitlines()]
+    inodes = {f"socket:[{words[9]}]" for words in lines[1:] if words[1].endswith(f":{port:04X}")}
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        with suppress(OSError):
+            if os.readlink(link) in inodes:
+                return int(link.parts[2])
+    raise LookupError(f"nobody speaks from port {port}")
 
 
 @contextmanager

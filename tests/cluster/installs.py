@@ -21,6 +21,7 @@ import services
 from cluster import composed
 from cluster.destination import PUSH, Destination, destination
 from cluster.hosts import Host, Network, network
+from cluster.shop import Shop
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKER = [sys.executable, "-m", "dramatiq", "ondatra_web.jobs", "-p", "1", "--worker-shutdown-timeout", "1000", "-Q"]
@@ -29,14 +30,27 @@ PUSHES = [*WORKER[:-1], "-t", "2", "-Q", "push", "export"]
 SETUP = """
 from django.contrib.auth.models import User
 from ondatra_web import projects, tokens
-from ondatra_web.runs.walk import prepare
+from ondatra_web.clock import folders
 from ondatra_web.models import Membership
 place = projects.workspace_of("default")
 alice = User.objects.create_superuser("alice", password="alice-password")
 Membership.objects.create(user=alice, organization=place.organization, role="admin")
-prepare(place)
+folders.read()
 print("token", tokens.make(place.organization, alice, "story", list(tokens.SCOPES))[1])
 """
+#: Answers expressions, a line each, about the install's database.
+ASK = """
+import json, sys
+import django
+django.setup()
+from ondatra_web import queue
+from ondatra_web.models import *
+from ondatra_web.tracking import sync_log
+for line in sys.stdin:
+    print(json.dumps(eval(line)), flush=True)
+"""
+#: A JVM of few threads that is there soon.
+LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 #: A busy machine's first Spark takes its time.
 PATIENCE = 240
 
@@ -51,9 +65,11 @@ class Install:
     env: dict[str, str]
     destination: Destination
     network: Network
+    shop: Shop
     url: str = ""
     token: str = ""
     syncs: dict[str, int] = field(default_factory=dict)
+    asked: subprocess.Popen[str] | None = None
 
     def api(self, method: str, path: str, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
@@ -99,8 +115,35 @@ class Install:
         assert done.returncode == 0, done.stderr[-3000:]
         return done.stdout
 
+    def told(self, expression: str) -> Any:
+        """What the product says of itself, in a process that stays."""
+        if self.asked is None:
+            self.asked = self.network.beside([sys.executable, "-c", ASK], self.env, ROOT)
+        assert self.asked.stdin and self.asked.stdout
+        self.asked.stdin.write(expression + "\n")
+        self.asked.stdin.flush()
+        return json.loads(self.asked.stdout.readline())
+
+    def sends(self, actor: str, of: str) -> None:
+        """Wakes a pipeline worker for each of these, as the scheduler would at its time."""
+        self.told(f"[queue.send({actor!r}, o.pk, queue='pipeline') for o in {of}.objects.all()]")
+
+    def says(self, line: str) -> bool:
+        """Whether some process has said so."""
+        return any(line in log.read_text(errors="replace") for log in self.network.logs.glob("*.log"))
+
+    def at_work(self, what: str) -> str:
+        """The host whose process owns a run or a delivery."""
+        host, pid = self.told(f"(lambda owner: [owner.host, owner.pid])({what}.owner)")
+        return self.network.host_with(pid).name if self.network.why else str(host)
+
     def host(self, name: str) -> Host:
         return self.network.hosts[name]
+
+    def starts_again(self, host: str, name: str, command: list[str]) -> None:
+        """On one machine somebody has to; a cluster has others of the kind."""
+        if self.kind == "embedded":
+            self.starts(host, name, command)
 
     def starts(self, host: str, name: str, command: list[str], **env: str) -> None:
         self.host(host).start(name, command, {**self.env, **env}, ROOT)
@@ -154,6 +197,7 @@ def _environment(home: Path, **more: str) -> dict[str, str]:
         "DJANGO_SETTINGS_MODULE": "ondatra_web.settings",
         "ONDATRA_DATA_DIR": str(home / "data"),
         "SPARK_DRIVER_MEMORY": "1g",
+        "SPARK_SUBMIT_OPTS": LIGHT,
         "ONDATRA_UPKEEP": "off",
         **more,
     }
@@ -169,7 +213,8 @@ def embedded(home: Path, write: Callable[[Path], None]) -> Iterator[Install]:
         stack.callback(net._end)
         net.hosts = {name: Host(name, "127.0.0.1", net) for name in ("web", "pipeline-1", "push-1", "push-2")}
         url = stack.enter_context(services.redis(home / "redis"))
-        made = Install("embedded", home, home / "project", _environment(home, REDIS_URL=url), taken, net)
+        shop = Shop(stack.enter_context(services.postgres()))
+        made = Install("embedded", home, home / "project", _environment(home, REDIS_URL=url), taken, net, shop)
         _write(made, write)
         made.manage("migrate", "-v0")
         _work(made)
@@ -181,6 +226,9 @@ def _write(install: Install, write: Callable[[Path], None]) -> None:
     (install.project / "lib").mkdir(parents=True)
     for name, rows, calls in (("dest", 10, 1), ("few", 2, 1), ("wide", 1000, 6)):
         (install.project / "lib" / f"{name}.star").write_text(PUSH % (install.destination.url, rows, calls))
+    install.shop.opens()
+    (install.project / "ondatra.toml").write_text(install.shop.toml)
+    install.env |= install.shop.environment
     write(install.project)
 
 
@@ -221,13 +269,17 @@ def cluster(home: Path, write: Callable[[Path], None], hosts: Mapping[str, str] 
         alive = "-c tcp_keepalives_idle=3 -c tcp_keepalives_interval=1 -c tcp_keepalives_count=3"
         database = stack.enter_context(services.postgres_server(net.gate, alive)).url
 
-        made = Install("cluster", home, project, _environment(home), taken, net)
+        made = Install("cluster", home, project, _environment(home), taken, net, Shop(database))
         made.env |= composed_environment(made, "pipeline") | {"DATABASE_URL": database, **_SPARK}
         _write(made, write)
         _stores(made, stack)
         for host, service in hosts.items():
-            starts_composed(made, host, service)
+            if service.startswith("spark"):
+                starts_composed(made, host, service)
         made.host("web").runs(composed.service("setup").command, made.env, ROOT)
+        for host, service in hosts.items():
+            if not service.startswith("spark"):
+                starts_composed(made, host, service)
         _begin(made, "web")
         yield made
 
@@ -240,6 +292,7 @@ _SPARK = {
     "ONDATRA_SPARK_network_timeout": "20s",
     "ONDATRA_SPARK_network_timeoutInterval": "10s",
     "ONDATRA_SPARK_executor_heartbeatInterval": "3s",
+    "ONDATRA_SPARK_executor_extraJavaOptions": LIGHT,
 }
 _ENV = {
     **composed.ENV,
@@ -275,7 +328,7 @@ def starts_composed(install: Install, host: str, service: str) -> None:
     told.pop("DATABASE_URL", None)  # the database is the test's own
     command = [_addressed(install, word) for word in composed.service(service, _ENV).command]
     if service.startswith("spark"):
-        quick = {"SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
+        quick = {"SPARK_DAEMON_JAVA_OPTS": LIGHT}
         install.host(host).start(service, command, {**os.environ, "PATH": install.env["PATH"], **told, **quick}, ROOT)
     else:
         install.starts(host, service, command, **told)

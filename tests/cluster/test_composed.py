@@ -76,11 +76,7 @@ def test_a_push_host_without_power_loses_no_row_and_the_others_end_the_run(insta
     run = int(re.findall(r"^run (\d+)$", install.manage("shell", "-c", STAGED), re.M)[0])
     until(lambda: len(install.destination.rows("one")) >= 1_000, "the delivery is under way")
     before = install.api("GET", f"sync_runs/{run}")["run_status"]
-    asked = (
-        "from ondatra_web.models import Delivery; "
-        f"print('at', Delivery.objects.filter(run={run}, status='claimed').latest('ordinal').owner.host)"
-    )
-    lost = re.findall(r"^at (\S+)$", install.manage("shell", "-c", asked), re.M)[0]
+    lost = install.at_work(f"Delivery.objects.filter(run={run}, status='claimed').latest('ordinal')")
     install.host(lost).dies()
 
     ended, sent = install.ended(run, 90), [row["id"] for row in install.destination.rows("one")]
