@@ -1,5 +1,5 @@
 """Finding what changed in a merge of six columns, against a plain MERGE. Usage: python bench/detect.py [rows, default
-5000000] [changed|unchanged|vectors]
+5000000] [changed|unchanged|vectors], or: python bench/detect.py sizes [rows ..., default 5000000 20000000 50000000]
 
 Ours goes from the start of the build to the written chunk files; the other side is `MERGE … WHEN MATCHED AND hash
 differs`, then its change feed read once, on a table as Delta makes it by default, or with `vectors` one that has
@@ -7,12 +7,19 @@ deletion vectors. `unchanged` is a rewritten source with the same rows, against 
 work on the same source files, in one process, on local[2], after a smaller round of the same; by turns, eight rounds of
 other changes, of which the best counts: a worker lives long, and in the first rounds either side still waits for the
 JVM to compile what it runs.
+
+`sizes` is our side alone at each of these sizes, one after the other, on a standalone Spark of this machine with two
+executors of one core and 3 GB: what is measured of memory is the driver's alone, whose heap is the least that there is
+by default. Three rounds each, of which the best counts. At no size may the driver hold more than a quarter beyond that
+heap.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -40,7 +47,10 @@ SOURCE = """SELECT id, concat('customer ', id * 7919 % 1000003, if(id % 100 = 7,
     FROM range(0, {rows}, 1, 4)"""
 #: Rows of the round that warms both sides; enough that ours goes the way of a large table.
 WARM = 600_000
-ROUNDS = 8
+ROUNDS, ROUNDS_OF_SIZES = 8, 3
+SIZES = (5_000_000, 20_000_000, 50_000_000)
+#: MiB of the driver's heap, and of all that it may hold whatever the rows.
+LEAST_HEAP, MOST_HELD = 1_800, 2_250
 HASH = "xxhash64(name, amount, day, seen, active)"
 
 
@@ -161,6 +171,51 @@ def measure(bench: Bench, rows: int, part: str) -> None:
     _told(min(other), min(ours), rows)
 
 
+def measured(rows: int) -> dict[str, float]:
+    """Of one size, our side alone: seconds of the first build and of the best round, and the driver's megabytes."""
+    from _standalone import all_there
+
+    bench = Bench(Path(tempfile.mkdtemp(prefix="bench-detect-")))
+    try:
+        all_there(bench.spark)
+        table, old = LakeTable((bench.folder / "ours").as_uri()), bench.source("old", rows)
+        first = bench.timed(lambda: kinds.build_model(bench.spark, bench.model(), table, old))
+        took = []
+        for at in range(1, ROUNDS_OF_SIZES + 1):
+            new = bench.source("new", rows, "*" * at)
+            took.append(bench.timed(lambda: _all_found(bench, table, new, at, rows)))  # noqa: B023 - called at once
+        return {"first": first, "best": min(took), "held": memory()}
+    finally:
+        shutil.rmtree(bench.folder)
+
+
+def _all_found(bench: Bench, table: LakeTable, new: Any, mark: int, rows: int) -> None:
+    found = bench.run(table, new, mark)
+    assert found == rows // 100, (found, rows)
+
+
+def sizes(given: list[int]) -> None:
+    from _standalone import standalone
+
+    held = {}
+    with standalone(2) as there:
+        env = {**os.environ, **there, "SPARK_DRIVER_MEMORY": f"{LEAST_HEAP}m"}
+        for rows in given:
+            command = [sys.executable, __file__, "--measure", str(rows)]
+            done = subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE, text=True)
+            told = json.loads(done.stdout.splitlines()[-1])
+            held[rows] = told["held"]
+            print(
+                f"{rows:,} rows of which 1 % changed: {told['best']:.1f} s, {told['best'] / rows * 1e6:.2f} s a "
+                f"million; first build {told['first']:.1f} s; the driver held {told['held']} MB at most",
+                flush=True,
+            )
+    most = max(held.values())
+    print(f"memory: ratio {most / MOST_HELD:.2f} (the driver held {most} MB at most, of {MOST_HELD} that it may)")
+    if most > MOST_HELD:
+        raise SystemExit("the driver's memory grows with the rows")
+
+
 def _told(other: float, ours: float, rows: int) -> None:
     print(
         f"detect: ratio {other / ours:.2f} (ours {ours:.1f} s, other {other:.1f} s) at the best of {ROUNDS} rounds "
@@ -168,5 +223,9 @@ def _told(other: float, ours: float, rows: int) -> None:
     )
 
 
-if __name__ == "__main__":
+if __name__ == "__main__" and sys.argv[1:2] == ["sizes"]:
+    sizes([int(a) for a in sys.argv[2:]] or list(SIZES))
+elif __name__ == "__main__" and sys.argv[1:2] == ["--measure"]:
+    print(json.dumps(measured(int(sys.argv[2]))))
+elif __name__ == "__main__":
     main(int(sys.argv[1]) if len(sys.argv) > 1 else 5_000_000, sys.argv[2] if len(sys.argv) > 2 else "changed")
