@@ -30,11 +30,11 @@ def built(workspace: Workspace, model: str, read: int | None) -> None:
     path.write_text(Note(version=1, read=read).text)
 
 
-def large(path: Path) -> None:
+def large(path: Path, size: int = engine.LITTLE + 1) -> None:
     """A file of so many bytes, which take no room."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
-        file.truncate(engine.LITTLE + 1)
+        file.truncate(size)
 
 
 def test_a_project_of_small_files_is_little(workspace: Workspace) -> None:
@@ -63,6 +63,12 @@ def test_what_the_last_builds_read_decides_and_what_is_not_known_is_much(
     built(workspace, "staging.customers", 5_000)
     built(workspace, "staging.orders", read)
     assert not engine.is_little(workspace)
+
+
+def test_what_was_read_and_what_lies_there_are_not_added_up(workspace: Workspace) -> None:
+    built(workspace, "staging.customers", engine.LITTLE - 1)
+    large(Path(workspace.project_dir, "orders.parquet"), engine.LITTLE - 100)
+    assert engine.is_little(workspace)
 
 
 def test_more_files_than_are_looked_at_are_much(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
