@@ -1,7 +1,8 @@
 """bin/test: set-up, checks, tests. Anything that is missing fails.
 
 bin/test                everything
-bin/test fast           what needs no Spark, no browser and no server; needs neither Java nor Debian's packages
+bin/test fast           what needs no Spark, no browser and no server, and the checks beside it; needs neither Java nor
+                        Debian's packages
 bin/test ARGUMENT ...   set-up, then pytest with these arguments, without the checks
 """
 
@@ -11,7 +12,9 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 
 from _setup import (
     JARS,
@@ -35,9 +38,16 @@ CHECKS = {
     "types": ["mypy"],
     "imports": ["lint-imports"],
 }
-#: Two processes, each with one Spark session, in the order of tests/conftest.py (the conformance suite last), and one
-#: summary line.
-TOGETHER = ["-n", "2", "--dist", "loadscope", "--no-loadscope-reorder", "--durations=15"]
+#: Processes, each with one Spark session. Without Spark one more than a small machine has cores: a third of the time of
+#: a fast test it waits for something.
+PROCESSES, OF_FAST = "2", "3"
+#: In the order of tests/conftest.py (the conformance suite last), and one summary line.
+BY_FILE = ["--dist", "loadscope", "--no-loadscope-reorder", "--durations=15"]
+#: Where no fast test lies, and plugins of pytest's that none needs: loading them takes a second of a processor in each
+#: process.
+DEAR_FOLDERS = ("browser", "cluster", "conformance")
+DEAR_PLUGINS = ("playwright", "schemathesis", "hypothesispytest", "anyio")
+WITHOUT = [*(f"--ignore=tests/{name}" for name in DEAR_FOLDERS), *(f"-pno:{name}" for name in DEAR_PLUGINS)]
 #: Of the shell's environment the tests take all but these: where things are is their own affair, and each process that
 #: they start would otherwise compile the whole tree again.
 NOT_FOR_TESTS = ("ONDATRA_DATA_DIR", "DATABASE_URL", "REDIS_URL", "PYTHONDONTWRITEBYTECODE")
@@ -51,10 +61,14 @@ def main(arguments: Sequence[str]) -> int:
     else:
         _set_up_everything()
 
-    environment = _environment()
-    failed = failed_checks(environment) if fast or not arguments else []
-    if _pytest(arguments, environment):
-        failed.append("tests")
+    environment, failed = _environment(), []
+    with checks(environment) if fast or not arguments else nullcontext(list) as failed_checks:
+        if not fast:
+            failed += failed_checks()
+        if _pytest(arguments, environment):
+            failed.append("tests")
+        if fast:  # which leave a core free now and then
+            failed += failed_checks()
 
     if failed and failed != ["tests"]:
         print("failed: " + ", ".join(failed), file=sys.stderr, flush=True)
@@ -81,32 +95,35 @@ def _environment() -> dict[str, str]:
     }
 
 
-def failed_checks(environment: Mapping[str, str]) -> list[str]:
-    """Runs the checks side by side and prints how each ended, with all that a failed one said; the names of those."""
+@contextmanager
+def checks(environment: Mapping[str, str]) -> Iterator[Callable[[], list[str]]]:
+    """Runs the checks side by side. What it gives waits for them and prints how each ended, with all that a failed one
+    said; the names of those."""
     began = time.monotonic()
-    running = {
-        name: subprocess.Popen(
-            command, cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
-        for name, command in CHECKS.items()
-    }
 
-    failed = []
-    for name, check in running.items():
-        said = check.communicate()[0]
-        good = check.returncode == 0
-        print(f"{name}: {'ok' if good else 'failed'}  ({time.monotonic() - began:.1f} s)", flush=True)
-        if not good:
-            failed.append(name)
-            print(said[-8000:], flush=True)
-    return failed
+    def run(command: Sequence[str]) -> tuple[int, str, float]:
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+        )
+        return done.returncode, done.stdout, time.monotonic() - began
+
+    with ThreadPoolExecutor(len(CHECKS)) as pool:
+        running = {name: pool.submit(run, command) for name, command in CHECKS.items()}
+        yield lambda: [name for name, check in running.items() if not _is_good(name, *check.result())]
+
+
+def _is_good(name: str, code: int, said: str, seconds: float) -> bool:
+    print(f"{name}: {'failed' if code else 'ok'}  ({seconds:.1f} s)", flush=True)
+    if code:
+        print(said[-8000:], flush=True)
+    return not code
 
 
 def chosen(arguments: Sequence[str]) -> list[str]:
     """The arguments of pytest."""
     if arguments[:1] == [FAST]:
-        return [*TOGETHER, "-m", FAST, *arguments[1:]]
-    return list(arguments) or TOGETHER
+        return ["-n", OF_FAST, *BY_FILE, *WITHOUT, "-m", FAST, *arguments[1:]]
+    return list(arguments) or ["-n", PROCESSES, *BY_FILE]
 
 
 def _pytest(arguments: Sequence[str], environment: Mapping[str, str]) -> int:

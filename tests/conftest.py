@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from layers import CONFORMANCE, Layer, layer_of, nothing_dear, refused
+from tables import Tables, of_the_session
 
 ROOT = Path(__file__).resolve().parent.parent
 #: As many quick tests as one that is marked slow takes, about.
@@ -40,6 +41,34 @@ def django_db_modify_db_settings() -> None:
     database = settings.DATABASES["default"]
     if database["ENGINE"].endswith("sqlite3"):
         database.setdefault("TEST", {})["NAME"] = str(settings.ONDATRA.data_dir / "test.sqlite3")
+
+
+@pytest.fixture(scope="session")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    return of_the_session(tmp_path_factory.getbasetemp())
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb(django_db_modify_db_settings: None, tables: Tables) -> bool:
+    """True where the tables are there by now."""
+    from django.conf import settings
+
+    place = settings.DATABASES["default"].get("TEST", {}).get("NAME")
+    return bool(place) and tables.taken(Path(place))
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any, tables: Tables) -> None:
+    from django.db import connection
+
+    with django_db_blocker.unblock():
+        tables.given(connection)
+
+
+@pytest.fixture(scope="session")
+def fresh_tables(django_db_setup: None, tables: Tables) -> Path:
+    """A database of SQLite to copy, for a process that needs one and not its making."""
+    return tables.file
 
 
 @pytest.fixture(autouse=True)
@@ -178,6 +207,24 @@ def pytest_configure() -> None:
     WSGIRequestHandler.disable_nagle_algorithm = True
 
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    _look_through_static_files_once()
+
+
+def _look_through_static_files_once() -> None:
+    """And not for each test's client, 15 ms of a processor."""
+    from whitenoise.middleware import WhiteNoiseMiddleware
+
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    look = WhiteNoiseMiddleware.add_files_from_finders
+
+    def add(self: Any) -> None:
+        asked = self.static_prefix, self.max_age
+        if asked not in found:
+            look(self)
+            found[asked] = dict(self.files)
+        self.files.update(found[asked])
+
+    WhiteNoiseMiddleware.add_files_from_finders = add
 
 
 @pytest.hookimpl(wrapper=True)
@@ -248,7 +295,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _place(file: list[pytest.Item]) -> tuple[int, bool, int]:
     """When a file's turn comes: by layer, those that empty tables behind those that need what migrations put there,
-    then the longest first, so that both processes end at about the same time."""
+    then the longest first, so that all processes end at about the same time; of the fast ones, which tell mistakes
+    soon, only those with slow tests are."""
     layer = max(map(layer_of, file))
-    length = sum(SLOW if item.get_closest_marker("slow") else 1 for item in file)
-    return layer, any(map(_empties_tables, file)), -length if layer else 0
+    slow = sum(1 for item in file if item.get_closest_marker("slow"))
+    length = slow * SLOW + len(file) - slow
+    return layer, any(map(_empties_tables, file)), -length if layer else -slow

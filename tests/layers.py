@@ -43,6 +43,10 @@ class Layer(IntEnum):
     CONFORMANCE = 4
 
 
+#: What else lies there; `bin/test fast` does not look into these folders.
+FOLDERS = {"browser": Layer.BROWSER, "cluster": Layer.SERVER, "conformance": Layer.CONFORMANCE}
+
+
 def layer_of(item: pytest.Item) -> Layer:
     fixtures = set(getattr(item, "fixturenames", ()))
     if item.path.is_relative_to(CONFORMANCE):
@@ -53,7 +57,7 @@ def layer_of(item: pytest.Item) -> Layer:
         return Layer.SPARK
     if fixtures & SERVERS or item.get_closest_marker("server"):
         return Layer.SERVER
-    return Layer.FAST
+    return FOLDERS.get(item.path.parent.name, Layer.FAST)
 
 
 _started: list[str] | None = None  # what a fast test has started, while one runs

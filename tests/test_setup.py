@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shutil
 import socket
 import sqlite3
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from layers import FOLDERS, Layer
 
 from ondatra_web.serving import ports, processes
 from runtime.errors import ConfigError
@@ -173,8 +175,8 @@ def _told(tmp_path: Path, *command: str, **more: str) -> tuple[int, str]:
     return done.returncode, done.stderr.strip()
 
 
-def test_a_database_that_another_process_holds_is_one_line_with_the_way_out(tmp_path: Path) -> None:
-    assert _told(tmp_path, "migrate", "--verbosity", "0") == (0, "")
+def test_a_database_that_another_process_holds_is_one_line_with_the_way_out(fresh_tables: Path, tmp_path: Path) -> None:
+    shutil.copy(fresh_tables, tmp_path / "db.sqlite3")
     with closing(sqlite3.connect(tmp_path / "db.sqlite3", isolation_level=None)) as holder:
         holder.execute("BEGIN EXCLUSIVE")
         assert _told(tmp_path, "workspace", "w", "--project", ".") == (
@@ -196,11 +198,16 @@ def test_a_database_that_is_empty_or_away_is_one_line_without_its_password(tmp_p
 
 
 def test_the_fast_layer_is_chosen_by_its_marker_and_takes_further_arguments(check: Any) -> None:
-    assert check.chosen(["fast", "tests/web"]) == [*check.TOGETHER, "-m", "fast", "tests/web"]
+    fast = ["-n", "3", *check.BY_FILE, *check.WITHOUT, "-m", "fast"]
+    assert check.chosen(["fast", "tests/web"]) == [*fast, "tests/web"]
+
+
+def test_the_folders_that_the_fast_layer_leaves_out_hold_no_fast_test(check: Any) -> None:
+    assert set(check.DEAR_FOLDERS) == set(FOLDERS) and Layer.FAST not in FOLDERS.values()
 
 
 def test_without_arguments_everything_runs_in_two_processes(check: Any) -> None:
-    assert check.chosen([]) == check.TOGETHER and check.TOGETHER[:2] == ["-n", "2"]
+    assert check.chosen([]) == ["-n", "2", *check.BY_FILE]
 
 
 def test_any_other_arguments_are_pytests_alone(check: Any) -> None:
@@ -219,10 +226,11 @@ def test_checks_run_at_the_same_time_and_a_failed_one_is_shown_whole(
         {name: ["timeout", "20", "sh", "-c", does] for name, does in (("types", meet), ("style", wait))},
     )
 
-    failed = check.failed_checks(os.environ)
+    with check.checks(os.environ) as failed:
+        names = failed()
 
     said = re.sub(r"\(.*\)", "(s)", capsys.readouterr().out)
-    assert (failed, said) == (["style"], "types: ok  (s)\nstyle: failed  (s)\nhere\nline 7 is wrong\n\n")
+    assert (names, said) == (["style"], "types: ok  (s)\nstyle: failed  (s)\nhere\nline 7 is wrong\n\n")
 
 
 def test_a_taken_port_is_named_and_stepped_over(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import resource
 from pathlib import Path
 
+import pytest
+
 from runtime.custody.secrets import Secrets
 from runtime.errors import Problem
 from runtime.project.check import check_project
@@ -85,6 +87,7 @@ LIBRARIES = [
 ]
 
 
+@pytest.mark.slow
 def test_a_hundred_hostile_files_are_each_told_within_half_a_minute(tmp_path: Path) -> None:
     texts = (MODELS * 2)[: 100 - len(LIBRARIES)]
     files = [_model(tmp_path, n, text) for n, text in enumerate(texts)]

@@ -45,6 +45,7 @@ TOO_MUCH = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lines, line, why", TOO_MUCH, ids=[lines[-1] for lines, _, _ in TOO_MUCH])
 def test_what_takes_too_much_ends_its_call_with_the_line_and_not_the_worker(
     bench: Bench, lines: list[str], line: int, why: str

@@ -210,6 +210,7 @@ def expected() -> Answers:
     return {f"{method} {route}": tuple(answers) for method, route, *answers in rows}
 
 
+@pytest.mark.slow
 def test_everybody_gets_the_answer_that_the_table_says(place: Any) -> None:
     there, parts = place
     askers = [Asker(name, there) for name in PEOPLE]

@@ -16,7 +16,6 @@ from runtime.sources.columns import WithSpark
 
 class Command(BaseCommand):
     help = "Checks models and push functions; starts no destination and touches no data."
-    requires_system_checks: list[str] = []  # they would load every page
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--workspace", default="default", metavar="SLUG")

@@ -11,7 +11,6 @@ from ondatra_web.demo import destination
 
 class Command(BaseCommand):
     help = "Serves the demo's destination: objects with validation, some 429, and a page that shows what it holds."
-    requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--port", type=int, default=8765)

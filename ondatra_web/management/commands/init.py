@@ -15,7 +15,6 @@ HIDDEN = {"gitignore": ".gitignore"}
 
 class Command(BaseCommand):
     help = "Makes a folder with a first model, a push function, its test and a README."
-    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("folder", metavar="DIR", type=Path, help="a folder that is new or empty")

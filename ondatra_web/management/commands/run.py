@@ -35,7 +35,6 @@ ROWS = (
 
 
 class Command(BaseCommand):
-    requires_system_checks: list[str] = []  # they load every page
     help = "Runs the models (and what they need) in order, delivers what changed, waits."
 
     def add_arguments(self, parser: CommandParser) -> None:
