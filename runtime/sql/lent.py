@@ -41,8 +41,11 @@ def asked(node: Node, scope: Scope) -> list[tuple[Source, str, Type]]:
         return []
     here = {source.alias.lower() for source in scope.sources}
     out: list[tuple[Source, str, Type]] = []
-    for query in own([value for key, value in node.items() if key not in ("from_table", "cte_map")]):
-        inner = list(walk(query["subquery"])) if query.get("class") == "SUBQUERY" else []
+    parts = list(own([value for key, value in node.items() if key not in ("from_table", "cte_map")]))
+    summed = [n for n in parts if n.get("class") == "FUNCTION" and n["function_name"] in scope.gate.aggregates]
+    beyond = {id(n) for call in summed for n in own(call["arguments"])}  # which Spark does not compute
+    for query in parts:
+        inner = list(walk(query["subquery"])) if query.get("class") == "SUBQUERY" and id(query) not in beyond else []
         names = {str(n.get("alias") or n.get("table_name")).lower() for n in inner if "column_name_alias" in n} | here
         for part in inner:
             if part.get("class") != "COLUMN_REF" or part["column_names"][0].lower() in names:
