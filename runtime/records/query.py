@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 
-from runtime.errors import ConfigError
+from runtime.errors import ConfigError, StoreError
 from runtime.records import duck, exact
 from runtime.records.duck import quoted
 from runtime.records.filter import FileRef, Filter
@@ -27,7 +27,7 @@ from runtime.store.base import Store
 
 #: Files looked at together where no count tells which of them hold a match; the last group is all the rest.
 GROUPS = (2, 16)
-#: Payloads that tell which part of a text is rare.
+#: Texts that tell which part of a text is rare.
 SAMPLE = 300
 
 
@@ -70,20 +70,16 @@ def page(
         offset, rest = _skip(rest, chosen, offset)
     if not groups and not rest:
         return found
-    with duck.cursor(roots([*([head] if head else []), *rest])) as one:
-        if chosen.within_payloads:
-            where, values = chosen.where(_sample(one, rest))
-        following = ((group, where) for group in _groups(rest, chosen, offset + limit + 1))
-        for group, condition in itertools.chain(groups, following):
+    if chosen.sampled:
+        where, values = chosen.where(_sample(rest[:1], chosen.sampled))
+    following = ((group, where) for group in _groups(rest, chosen, offset + limit + 1))
+    for group, condition in itertools.chain(groups, following):
+        with duck.cursor(roots(group)) as one:
             for part in opened(group, found.problems):
                 offset = _read(one, part, condition, values, found, offset, limit + 1)
-            if len(found.rows) > limit:
-                return Page(
-                    found.rows[:limit],
-                    found.places[:limit],
-                    found.places[limit - 1] if limit else after,
-                    found.problems,
-                )
+        if len(found.rows) > limit:
+            last = found.places[limit - 1] if limit else after
+            return Page(found.rows[:limit], found.places[:limit], last, found.problems)
     return found
 
 
@@ -101,9 +97,9 @@ def _cut(files: Sequence[FileRef], after: str | None) -> tuple[FileRef | None, S
 def _skip(files: Sequence[FileRef], chosen: Filter, offset: int) -> tuple[int, Sequence[FileRef]]:
     """Leaves out files whose counts lie wholly before the offset; they are not opened."""
     at = 0
-    while (
-        chosen.by_counts and offset and at < len(files) and (n := chosen.matches(files[at])) is not None and n <= offset
-    ):
+    if not chosen.by_counts:
+        return offset, files
+    while offset and at < len(files) and (n := chosen.matches(files[at])) is not None and n <= offset:
         offset -= n
         at += 1
     return offset, files[at:]
@@ -160,12 +156,12 @@ def _read(
     return left
 
 
-def _sample(one: duck.Cursor, files: Sequence[FileRef]) -> list[str]:
-    """Payloads of the first file, which is read anyway."""
-    for part in opened(files[:1], []):
-        with suppress(*duck.DAMAGED):
-            rows = duck.tuples(one, f"{part.source(['record_payload'])} LIMIT {SAMPLE}", part.values)
-            return [payload for (payload,) in rows if payload is not None]
+def _sample(files: Sequence[FileRef], column: str) -> list[str]:
+    """Texts of the first file, which is read anyway."""
+    for part in opened(files, []):
+        sql = part.select(f"{column} IS NOT NULL LIMIT {SAMPLE}", [column])
+        with suppress(StoreError), duck.cursor(roots(files)) as one:
+            return [text for (text,) in duck.tuples(one, sql, part.values)]
     return []
 
 
@@ -207,9 +203,9 @@ def count(files: Sequence[FileRef], filter: Filter | None = None) -> int:
     total = sum(n for _, n in known if n is not None)
     unknown = [f for f, n in known if n is None]
     if unknown:
+        if chosen.sampled:
+            where, values = chosen.where(_sample(unknown[:1], chosen.sampled))
         with duck.cursor(roots(unknown)) as one:
-            if chosen.within_payloads:
-                where, values = chosen.where(_sample(one, unknown))
             total += sum(_counted(one, part, where, values) for part in opened(unknown, []))
     return total
 

@@ -25,33 +25,48 @@ def usual(within: str) -> How:
     return "beginning" if within == "identifier" else "anywhere"
 
 
-def condition(text: str, within: str, how: str, payloads: Sequence[str] = ()) -> tuple[str, dict[str, Any]]:
+def condition(text: str, within: str, how: str, sample: Sequence[str] = ()) -> tuple[str, dict[str, Any]]:
     """SQL with its bound values. In a payload `whole` and `beginning` are those of a field's value, `anywhere` is of
-    the JSON, in which the text may stand as it is or as JSON writes it. A sample of the payloads makes it cheaper."""
+    the JSON, in which the text may stand as it is or as JSON writes it. A sample of the column makes it cheaper."""
     column = COLUMNS[within]
-    if within != "payload":
-        return f"{column} IS NOT NULL AND {_compared(f'lower({column})', how)}", {"text": text}
+    if within == "payload":
+        return _in_payload(text, column, how, sample)
+    if how == "anywhere":
+        return anywhere(text, column, sample)
+    return f"{column} IS NOT NULL AND {_compared(f'lower({column})', how)}", {"text": text}
 
-    sql, values = _in_payload(text, column, how)
-    forms = rarity.part_of(text, payloads) if values.get("json", text) == text else ()
+
+def anywhere(text: str, column: str, sample: Sequence[str], name: str = "text") -> tuple[str, dict[str, Any]]:
+    """The column holds the text in any case; `name` is that of the bound value."""
+    sql, values = f"contains(lower({column}), lower(${name}))", {name: text}
+    if (form := rarity.direct(text, sample)) is not None:
+        sql, values = f"(contains({column}, ${name}_direct) OR {sql})", {**values, f"{name}_direct": form}
+    return _first_of_all(text, column, sample, sql, values)
+
+
+def _first_of_all(
+    text: str, column: str, sample: Sequence[str], sql: str, values: dict[str, Any]
+) -> tuple[str, dict[str, Any]]:
+    """The same, where a rare part of the text stands in it."""
+    forms = {f"form{n}": form for n, form in enumerate(rarity.part_of(text, sample))}
     if not forms:
         return sql, values
-    first = " OR ".join(f"contains({column}, $form{n})" for n in range(len(forms)))
-    return f"({first}) AND {sql}", {**values, **{f"form{n}": form for n, form in enumerate(forms)}}
+    return f"({' OR '.join(f'contains({column}, ${name})' for name in forms)}) AND {sql}", {**values, **forms}
 
 
-def _in_payload(text: str, column: str, how: str) -> tuple[str, dict[str, Any]]:
+def _in_payload(text: str, column: str, how: str, sample: Sequence[str]) -> tuple[str, dict[str, Any]]:
     values = {"text": text, "json": json.dumps(text, ensure_ascii=False)[1:-1]}
     holds = f"contains(lower({column}), lower($json))"
     if how == "anywhere":
         if values["json"] == text:
-            return _compared(f"lower({column})", how), {"text": text}
+            return anywhere(text, column, sample)
         return f"({holds} OR {_compared(f'lower({column})', how)})", values
 
     # a CASE, because what is no JSON cannot be asked for its fields
     fields = f"json_extract_string(lower({column}), '$.*')"
     found = f"list_bool_or(list_transform({fields}, lambda field: coalesce({_compared('field', how)}, false)))"
-    return f"CASE WHEN {holds} AND json_valid({column}) THEN coalesce({found}, false) ELSE false END", values
+    sql = f"CASE WHEN {holds} AND json_valid({column}) THEN coalesce({found}, false) ELSE false END"
+    return _first_of_all(text, column, sample, sql, values) if values["json"] == text else (sql, values)
 
 
 def _compared(column: str, how: str) -> str:
