@@ -29,7 +29,8 @@ class Opened:
     def select(self, where: str, columns: Sequence[str] = NAMES, *, position: bool = False) -> str:
         """A SELECT of the named columns of the rows that match."""
         if self.columns.exact:  # a condition of the files' own columns costs less to plan
-            return f"{self.source(columns, position=position)} WHERE {where}"
+            told = re.sub(r"\b__row\b", "file_row_number", where)
+            return f"{self.source(columns, position=position)} WHERE {told}"
         return f"SELECT * FROM ({self.source(columns, position=position)}) WHERE {where}"
 
     def count(self, where: str) -> str:

@@ -134,12 +134,12 @@ def _read(
     alone = part.files[0].name if len(part.files) == 1 else ""
     # a range of positions skips what lies before it without reading it
     cut = (
-        f"AND __row BETWEEN {offset} AND {offset + wanted - 1}"
+        f"__row BETWEEN {offset} AND {offset + wanted - 1}"
         if alone and where == "true"
-        else f"LIMIT {wanted} OFFSET {offset}"
+        else f"{where} LIMIT {wanted} OFFSET {offset}"
     )
     try:
-        rows = duck.tuples(one, part.select(f"{where} {cut}", position=True), bound)
+        rows = duck.tuples(one, part.select(cut, position=True), bound)
         left = 0 if rows or not offset else max(0, offset - _count(one, part, where, values))
     except duck.DAMAGED as error:
         if len(part.files) == 1:
@@ -150,9 +150,8 @@ def _read(
         return offset
     names = {str(p): f.name for p, f in zip(part.places, part.files, strict=True)}
     at = len(NAMES)
-    for row in rows:
-        found.rows.append(dict(zip(NAMES, row, strict=False)))
-        found.places.append(f"{alone or names[row[-1]]}:{row[at]}")
+    found.rows.extend([dict(zip(NAMES, row, strict=False)) for row in rows])
+    found.places.extend([f"{alone or names[row[-1]]}:{row[at]}" for row in rows])
     return left
 
 
