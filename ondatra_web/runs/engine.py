@@ -66,10 +66,7 @@ def is_little(workspace: Workspace) -> bool:
 
 def _is_within(sizes: Iterable[int | None]) -> bool:
     read = 0
-    for size in sizes:
-        if size is None or (read := read + size) > LITTLE:
-            return False
-    return True
+    return all(size is not None and (read := read + size) <= LITTLE for size in sizes)
 
 
 def _data(project: Path) -> Iterator[int | None]:

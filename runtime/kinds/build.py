@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from runtime.columns import ROWID
+from runtime.columns import H1, H2, ROWID
 from runtime.kinds import in_place
 from runtime.kinds.amounts import Amounts
 from runtime.kinds.built import BuildOptions, Built, Feed
@@ -20,7 +20,8 @@ from runtime.kinds.invalid import invalid_rows
 from runtime.kinds.memory import Memory
 from runtime.kinds.source import Source
 from runtime.kinds.writer import Writer, broadcast
-from runtime.lake import effort, losses, note, proof, reading
+from runtime.lake import effort, internals, losses, note, proof, reading
+from runtime.lake.digest import Digest, row_digests
 from runtime.lake.note import KeptFilters, Note
 from runtime.lake.table import LakeTable, ddl, quoted
 from runtime.model import Model
@@ -76,6 +77,7 @@ class Build:
             version,
             fresh=self.fresh,
             small=self.small,
+            at_once=quick and proof.reads(self.spark),
         )
 
     @property
@@ -121,10 +123,11 @@ class Build:
     @property
     def may_be_made_again(self) -> bool:
         """Whether a build that failed used private parts and wrote nothing."""
-        used = self.source.chained or self.__dict__.get("is_quick", False)
+        used = self.source.chained or self.writer.at_once or self.__dict__.get("is_quick", False)
         if not used or self.writer.is_committing:
             return False
-        return self.writer.began == (self.table.version(self.spark) if self.table.exists(self.spark) else -1)
+        now = self.table.version(self.spark) if self.table.exists(self.spark) else -1
+        return now == self.writer.began or (self.fresh and now == 0 and self.table.is_new(self.spark))
 
     @property
     def version(self) -> int:
@@ -144,8 +147,14 @@ class Build:
 
     def built(self, counts: Counts, previous: int) -> Built:
         """The end of a build that wrote, or found an empty source for a new table."""
+        self.writer.create()
         self._remember(counts)
+        if self.fresh and counts.changed and self.model.sink:
+            self.feed = Feed(self._as_inserted(), {"insert": counts.changed}, 0)
         return self._built("built", counts, previous)
+
+    def _as_inserted(self) -> DataFrame:
+        return reading.read(self.spark, self.table, self.version).selectExpr("*", "'insert' AS _change_type")
 
     def settled(self, counts: Counts) -> Built:
         """The end of a build whose source says nothing new, though it may say it in other types."""
@@ -176,6 +185,38 @@ class Build:
         )
 
     # steps
+
+    def all_new(self) -> Built:
+        """A table without rows gets all of the source: what is nowhere kept is read once, and counted where it was
+        written."""
+        previous = self.writer.prepare()
+        digest = self.memory.seen
+        if digest is None:
+            digest = self._insert_unseen()
+        elif digest.rows:
+            self.writer.insert(self.source.rows, digest.rows)
+        return self.built(Counts(digest.rows, changed=digest.rows, digest=digest), previous)
+
+    def _insert_unseen(self) -> Digest:
+        from pyspark.sql import Observation
+
+        self.source.is_read_once = True
+        watch = Observation() if self.small and self.writer.at_once else None
+        rows = self.source.rows.observe(watch, *row_digests()) if watch else self.source.rows
+        try:
+            self.writer.insert(rows, None)
+        except Exception as error:
+            if "TASK_WRITE_FAILED" in str(error):  # a scan says what is wrong with a row, not with a file
+                self.memory.digest()
+            raise
+        told = internals.told_by(self.spark, watch) if watch else None
+        return Digest.of(told) if told else self.content()
+
+    def content(self) -> Digest:
+        """Of all rows of the table before the data commit."""
+        row = self.target(H1, H2).agg(*row_digests()).head()
+        assert row is not None
+        return Digest.of(row)
 
     def merge(self, rows: DataFrame, amounts: Amounts, update: Mapping[str, str] | None = None) -> None:
         """Commits a change set with `__ondatra_do`: D takes the row id's row away, U gives it new values (expressions

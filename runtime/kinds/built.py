@@ -20,11 +20,12 @@ class BuildOptions:
 
 @dataclass(frozen=True)
 class Feed:
-    """The change feed of one commit, computed: the table's columns and `_change_type`, and how many rows have each
-    type."""
+    """What the change feed has from the version `since` to the newest one, all of it of that one's commit: the table's
+    columns and `_change_type`, and how many rows have each type."""
 
     rows: DataFrame
     counts: Mapping[str, int]
+    since: int
 
 
 @dataclass(frozen=True)

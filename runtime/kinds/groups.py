@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 N, X, Y, S = "__ondatra_n", "__ondatra_x", "__ondatra_y", "__ondatra_s"
+#: What a group's rows come to.
+CONTENT = {N: "count(1)", X: f"bit_xor({H1})", Y: f"bit_xor({H2})", S: f"sum(shiftright({H2}, 32))"}
 #: Group lines of rows that have no usable key.
 INVALID = "__ondatra_invalid"
 TOLD, LINES = "__ondatra_told", "__ondatra_lines"
@@ -24,12 +26,7 @@ def grouped(rows: DataFrame, key: str) -> DataFrame:
     """A line for each key, the rows without one included."""
     from pyspark.sql import functions as F
 
-    return rows.groupBy(key).agg(
-        F.count(F.lit(1)).alias(N),
-        F.expr(f"bit_xor({H1})").alias(X),
-        F.expr(f"bit_xor({H2})").alias(Y),
-        F.expr(f"sum(shiftright({H2}, 32))").alias(S),
-    )
+    return rows.groupBy(key).agg(*[F.expr(text).alias(name) for name, text in CONTENT.items()])
 
 
 def content_text() -> str:

@@ -91,7 +91,7 @@ def write(build: Build, table: Opened, new: DataFrame, old: DataFrame, amounts: 
         "insert": amounts.inserted,
         "delete": amounts.deleted,
     }
-    build.feed = Feed(told, {kind: n for kind, n in counts.items() if n})
+    build.feed = Feed(told, {kind: n for kind, n in counts.items() if n}, build.version)
 
 
 def _rows(build: Build, new: DataFrame, old: DataFrame, highest: int) -> tuple[DataFrame, DataFrame]:

@@ -22,12 +22,7 @@ if TYPE_CHECKING:
 
 def make(build: Build) -> Built:
     if build.fresh:
-        digest = build.memory.digest()
-        counts = Counts(digest.rows, changed=digest.rows, digest=digest)
-        previous = build.writer.prepare()
-        if counts.changed:
-            build.writer.insert(build.source.rows, counts.changed)
-        return build.built(counts, previous)
+        return build.all_new()
     changes, counts, old_rows = _compare(build)
     if not counts.changed:
         return build.settled(counts)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 def make(build: Build) -> Built:
     if build.fresh:
         counts, rows = groups.check_source(build, KEY, merge.INVALID)
+        build.writer.create()  # its rows tell the number of their commit, and the first is 1
         previous = build.writer.prepare()
         if counts.changed:
             build.writer.insert(_opened(rows, previous + 1), counts.changed)

@@ -48,6 +48,7 @@ class Source:
 
     def __init__(self, model: Model, given: DataFrame, integers: frozenset[str], *, chained: bool) -> None:
         self.model, self.given, self.integers, self.chained = model, given, integers, chained
+        self.is_read_once = False  # then there is nothing to keep
         self._held: list[DataFrame] = []
 
     @property
@@ -125,7 +126,7 @@ class Source:
             plain = plain.selectExpr(
                 *[f"CAST({quoted(f.name)} AS {ddl(f.dataType)}) AS {quoted(f.name)}" for f in self.fields]
             )
-        if effort.is_dear(self.given):
+        if not self.is_read_once and effort.is_dear(self.given):
             plain = self._kept(plain)
 
         if self.model.kind == "partition":

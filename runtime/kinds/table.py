@@ -10,22 +10,18 @@ from runtime.kinds import max_deletes
 from runtime.kinds.build import Build
 from runtime.kinds.built import Built
 from runtime.kinds.counts import Counts
-from runtime.lake.digest import Digest, row_digests
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
 def make(build: Build) -> Built:
+    if build.fresh:
+        return build.all_new()
+
     digest = build.memory.digest()
     counts = Counts(digest.rows, changed=digest.rows, digest=digest)
-    if build.fresh:
-        previous = build.writer.prepare()
-        if counts.source:
-            build.writer.insert(build.source.rows, counts.source)
-        return build.built(counts, previous)
-
-    old = build.memory.content(build.version) or _content(build)
+    old = build.memory.content(build.version) or build.content()
     if old == digest:
         return build.settled(replace(counts, unchanged=digest.rows, changed=0))
     counts = replace(counts, deleted=_deletes(build, old.rows, digest.rows))
@@ -33,12 +29,6 @@ def make(build: Build) -> Built:
     previous = build.writer.prepare(all_new=True)
     build.writer.insert(build.source.rows, counts.source, mode="overwrite")
     return build.built(counts, previous)
-
-
-def _content(build: Build) -> Digest:
-    row = build.target(H1, H2).agg(*row_digests()).head()
-    assert row is not None
-    return Digest.of(row)
 
 
 def _deletes(build: Build, rows: int, source: int) -> int:

@@ -24,7 +24,7 @@ def make(build: Build) -> Built:
         counts, rows = groups.check_source(build, KEY, INVALID)
         previous = build.writer.prepare()
         if counts.changed:
-            build.writer.insert(_with_content(build, rows), counts.changed)
+            build.writer.insert(_with_content(rows), counts.changed)
         return build.built(counts, previous)
     changes, counts, old_rows = _compare(build)
     if not counts.changed and not counts.deleted:
@@ -45,11 +45,14 @@ def make(build: Build) -> Built:
     return build.built(counts, previous)
 
 
-def _with_content(build: Build, rows: DataFrame) -> DataFrame:
+def _with_content(rows: DataFrame) -> DataFrame:
+    """Each row with the content of its group."""
+    from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    content = groups.grouped(build.source.rows.select(KEY, H1, H2), KEY).select(KEY, F.expr(content_text()).alias(HASH))
-    return rows.join(content, KEY)
+    group = Window.partitionBy(KEY)
+    told = rows.withColumns({name: F.expr(text).over(group) for name, text in groups.CONTENT.items()})
+    return told.withColumn(HASH, F.expr(content_text())).drop(*groups.CONTENT)
 
 
 def _compare(build: Build) -> tuple[DataFrame, Counts, int]:

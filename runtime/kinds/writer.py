@@ -78,7 +78,8 @@ def _nothing(kind: DataType) -> str:
 
 class Writer:
     """Of one table. `version` is its newest one, -1 where there is none; `began` the one that the build compares with.
-    A `fresh` table has no row, little (`small`) goes into one file."""
+    A `fresh` table has no row, little (`small`) goes into one file. Created `at_once`, a table has its first rows from
+    the start."""
 
     def __init__(
         self,
@@ -91,39 +92,50 @@ class Writer:
         *,
         fresh: bool,
         small: bool,
+        at_once: bool,
     ) -> None:
         self.spark, self.table, self.source, self.memory, self.run_id = spark, table, source, memory, run_id
-        self.version, self.began, self.fresh, self.small = version, version, fresh, small
+        self.version, self.began, self.fresh, self.small, self.at_once = version, version, fresh, small, at_once
         self.is_committing = False  # since then it cannot be known whether a commit that failed is there
 
     def look(self) -> None:
         """A commit was made."""
         self.version = self.table.version(self.spark)
 
-    def laid(self, rows: DataFrame, number: int, *, computed: bool = False) -> DataFrame:
+    def laid(self, rows: DataFrame, number: int | None, *, computed: bool = False) -> DataFrame:
         """Little goes into one file, and so do few rows that are there already."""
-        few = effort.are_few(number) and (computed or self.source.is_kept)
+        few = number is not None and effort.are_few(number) and (computed or self.source.is_kept)
         return rows.coalesce(1) if self.small or few else rows
 
     # the table
 
     def prepare(self, changes: DataFrame | None = None, on: str = ROWID, *, all_new: bool = False) -> int:
-        """The table with the columns of the source; the version before the data commit.
+        """The table with the columns of the source, if it needs to be there first; the version before the data commit.
 
         A column of a new type has no values at first. Rows that keep their content get them back, which is no change;
         those of `changes`, told by the column `on`, do not: the old image of a row has None there. With `all_new` no
         row is kept.
         """
-        if self.version >= 0 and self.memory.is_of(self.version):
-            return self.version
-        with self.told():
-            if self.version < 0:
-                columns = [(f.name, ddl(f.dataType)) for f in self.source.fields]
-                self.table.create(self.spark, [*columns, *self.source.extras])
-            else:
+        if self.version < 0:
+            return self.version if self.at_once else self.create()
+        if not self.memory.is_of(self.version):
+            with self.told():
                 self._evolve(changes, on, keep=not all_new and not self.fresh)
-        self.look()
+            self.look()
         return self.version
+
+    def create(self) -> int:
+        """The table, where it is not there: empty."""
+        if self.version < 0:
+            self.table.clear(self.spark)
+            with self.told():
+                self.table.create(self.spark, self._columns)
+            self.look()
+        return self.version
+
+    @property
+    def _columns(self) -> list[tuple[str, str]]:
+        return [*((f.name, ddl(f.dataType)) for f in self.source.fields), *self.source.extras]
 
     def _evolve(self, changes: DataFrame | None, on: str, *, keep: bool) -> None:
         """A build that dies between the two steps leaves a note, so that the next one gives the values back."""
@@ -179,11 +191,16 @@ class Writer:
         finally:
             self.spark.conf.unset(USER_METADATA)
 
-    def insert(self, rows: DataFrame, number: int, *, computed: bool = False, mode: str = "append") -> None:
-        """So many new rows; "overwrite" takes every old one away."""
+    def insert(self, rows: DataFrame, number: int | None, *, computed: bool = False, mode: str = "append") -> None:
+        """So many new rows, None where nobody counted them; "overwrite" takes every old one away."""
         laid = self.laid(rows, number, computed=computed).selectExpr(*map(quoted, self.source.columns))
         with self.told():
-            laid.write.format("delta").mode(mode).save(self.table.path)
+            if self.version < 0:
+                commit = self.table.begun(self.spark, self._columns, laid)
+                self.is_committing = True
+                commit()
+            else:
+                laid.write.format("delta").mode(mode).save(self.table.path)
         self.look()
 
     def merge(self, rows: DataFrame, amounts: Amounts, update: Mapping[str, str] | None) -> None:

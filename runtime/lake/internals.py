@@ -1,24 +1,29 @@
 """Every private part of Spark and of Delta that is used anywhere, each behind a plain function.
 
 Nobody promises that these stay as they are. The first half is what the JVM offers through no other door, and what every
-run needs. The second half only makes builds quicker: hashes that go on from a hash, filters, counting in passing, and
-commits in place. Each of these has an equal of public parts, and is used where `runtime.lake.proof` has seen it work.
+run needs. The second half only makes builds quicker: hashes that go on from a hash, filters, counting in passing,
+tables that have rows from the start, and commits in place. Each of these has an equal of public parts, and is used
+where `runtime.lake.proof` has seen it work.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NewType
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, Observation, SparkSession
 
 #: Columns that say where a row of a table lies.
 FILE, PLACE = "__ondatra_file", "__ondatra_place"
 #: Statistics are read by nobody; Delta asks how long texts in them may be.
 TEXT = 32
+#: How columns of tables that are created now are found in their files.
+MAPPING = "spark.databricks.delta.properties.defaults.columnMapping.mode"
 #: From where Spark's xxhash64 begins.
 SEED = 42
 #: Delta's own, in the JVM: what a commit does.
@@ -123,51 +128,6 @@ def optimize_by(spark: SparkSession, rule: object) -> None:
         getattr(methods, "extraOptimizations_$eq")(others.appended(rule))
 
 
-# files, wherever Hadoop reaches
-
-
-def remove(spark: SparkSession, path: str) -> None:
-    """A file or a folder with all that is in it; Delta forgets what it knew of tables there."""
-    place, system = _place(spark, path)
-    system.delete(place, True)
-    jvm: Any = spark._jvm
-    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-
-
-def sweep(spark: SparkSession, folder: str, prefix: str) -> None:
-    """Removes what stands in this folder under names that begin so."""
-    place, system = _place(spark, folder)
-    for found in system.listStatus(place) if system.exists(place) else ():
-        if found.getPath().getName().startswith(prefix):
-            system.delete(found.getPath(), True)
-
-
-def read_text(spark: SparkSession, path: str) -> str:
-    """Empty where there is no such file."""
-    place, system = _place(spark, path)
-    if not system.exists(place):
-        return ""
-    jvm: Any = spark._jvm
-    stream = system.open(place)
-    try:
-        return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-    finally:
-        stream.close()
-
-
-def write_text(spark: SparkSession, path: str, text: str) -> None:
-    place, system = _place(spark, path)
-    stream = system.create(place, True)
-    stream.write(bytearray(text.encode()))
-    stream.close()
-
-
-def _place(spark: SparkSession, path: str) -> tuple[Any, Any]:
-    jvm: Any = spark._jvm
-    place = jvm.org.apache.hadoop.fs.Path(path)
-    return place, place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
-
-
 # quicker than public parts: expressions
 
 
@@ -235,6 +195,15 @@ def counted(spark: SparkSession, rows: DataFrame, value: Column) -> tuple[DataFr
         rows.withColumn("__ondatra_passed", _column(spark, seen)).filter("__ondatra_passed").drop("__ondatra_passed")
     )
     return passed, lambda: (int(counter.count()), int(counter.sum()))
+
+
+def told_by(spark: SparkSession, watch: Observation) -> dict[str, Any] | None:
+    """What an observation saw of rows that were written; None where Spark left it out of the plan, as it does with rows
+    of which it knows that there are none. Asked for in public, it would be waited for."""
+    context: Any = spark.sparkContext._jsc
+    context.sc().listenerBus().waitUntilEmpty()
+    seen: Any = watch._jo
+    return dict(watch.get) if seen.future().isCompleted() else None
 
 
 # quicker than public parts: a commit in place
@@ -318,6 +287,39 @@ def opened(spark: SparkSession, path: str) -> Opened:
     log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path)
     transaction = log.startTransaction()
     return Opened(spark, log, transaction, _files(transaction))
+
+
+def begun(
+    spark: SparkSession, path: str, schema: str, properties: Mapping[str, str], rows: DataFrame
+) -> Callable[[], None]:
+    """A new table that has rows from the start: they are written, and what is returned commits both as version 0. It
+    raises Delta's error where another writer came first. `schema` is JSON, with Delta's own metadata."""
+    activate(spark)
+    jvm: Any = spark._jvm
+    delta, option, none = jvm.org.apache.spark.sql.delta, jvm.scala.Option, _none(spark)
+    spark.conf.set(
+        MAPPING, "name"
+    )  # of a table with a change feed it may not change with rows: nothing is that already
+    try:
+        transaction = delta.DeltaLog.forTable(spark._jsparkSession, path).startTransaction()
+        transaction.metadata().columnMappingMode()
+    finally:
+        spark.conf.unset(MAPPING)
+    told = jvm.PythonUtils.toScalaMap(dict(properties))
+    made = delta.actions.Metadata.apply(
+        str(uuid.uuid4()),
+        None,
+        None,
+        getattr(delta.actions.Metadata, "apply$default$4")(),
+        schema,
+        _list(spark, []),
+        told,
+        option.apply(int(time.time() * 1000)),
+    )
+    transaction.updateMetadataForNewTable(made)
+    added = transaction.writeFiles(rows._jdf)
+    operation = getattr(delta, "DeltaOperations$CreateTable")(transaction.metadata(), False, True, none)
+    return lambda: transaction.commit(added, operation)
 
 
 def listed(spark: SparkSession, path: str) -> tuple[int, DataFrame] | None:

@@ -5,6 +5,8 @@ the same each time, so what fetches the jars (`runtime.lake.jars`) also asks onc
 `classes.txt.gz` out in an archive that the JVM maps (AppCDS). Nothing depends on either: where they are missing or of
 another Java, Spark starts as it does by itself, and a JVM that finds its archive to be of other jars does without it.
 
+`make` also sees, once for all installs with these jars, which private parts of both work (`runtime.lake.proof`).
+
 The list is made by `JDK_JAVA_OPTIONS=-XX:DumpLoadedClassList=FILE` around runs of the demo and of bench/project.py.
 """
 
@@ -81,12 +83,12 @@ def make(folder: Path) -> None:
         known = {"spark": _spark(), "jars": [jar.name for jar in jars], "options": options}
         (place / OPTIONS).write_text(json.dumps(known), encoding="utf-8")
         _archive(place, jars, options)
+        _prove(folder)
 
 
 def make_beside(folder: Path) -> None:
     """The same in a process of its own that outlives this one and takes only what others leave of the processors."""
     command = ["nice", "-n", "19", sys.executable, "-m", "runtime.lake.jvm", str(folder)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with suppress(OSError):
         subprocess.Popen(
             command,
@@ -94,7 +96,7 @@ def make_beside(folder: Path) -> None:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-            env=environment,
+            env=_with_path(),
         )
 
 
@@ -105,6 +107,13 @@ def _archive(place: Path, jars: Sequence[Path], options: Sequence[str]) -> None:
         sharing = ["-Xshare:dump", f"-XX:SharedClassListFile={names}", f"-XX:SharedArchiveFile={archive}"]
         _quiet(_java(), "-cp", _class_path(jars), *options, *sharing, *SILENT[1:])
         archive.replace(place / ARCHIVE)
+
+
+def _prove(folder: Path) -> None:
+    """So that no build has to (`runtime.lake.proof`)."""
+    with tempfile.TemporaryDirectory() as scratch:
+        told = {**_with_path(), "ONDATRA_JARS_DIR": str(folder), "ONDATRA_DATA_DIR": scratch}
+        subprocess.run([sys.executable, "-m", "runtime.lake.proof"], check=True, env=told, capture_output=True)
 
 
 def _known(folder: Path) -> list[str] | None:
@@ -156,6 +165,11 @@ def _spark() -> str:
 def _java() -> str:
     home = os.environ.get("JAVA_HOME")
     return str(Path(home, "bin", "java")) if home else "java"
+
+
+def _with_path() -> dict[str, str]:
+    """The environment of a process of ours."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
 def _quiet(*command: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runtime.columns import H1
-from runtime.lake import internals
+from runtime.lake import hadoop
 from runtime.lake.digest import Digest
 from runtime.lake.table import LakeTable
 
@@ -128,7 +128,7 @@ def read(spark: SparkSession, table: LakeTable) -> Note:
     """What the last build noted; an empty note if it noted nothing."""
     place = f"{table.path}/{FILE}"
     try:
-        return Note.of(Path(place).read_text(encoding="utf-8") if table.is_local else internals.read_text(spark, place))
+        return Note.of(Path(place).read_text(encoding="utf-8") if table.is_local else hadoop.read_text(spark, place))
     except OSError:
         return Note()
 
@@ -137,7 +137,7 @@ def write(spark: SparkSession, table: LakeTable, note: Note) -> None:
     """Replaces the note as a whole."""
     place = f"{table.path}/{FILE}"
     if not table.is_local:
-        internals.write_text(spark, place, note.text)
+        hadoop.write_text(spark, place, note.text)
         return
     Path(place).parent.mkdir(exist_ok=True)
     fresh = Path(place).with_suffix(".new")

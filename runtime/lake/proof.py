@@ -1,15 +1,16 @@
 """Whether the private parts of `internals` that make builds quicker work with the Spark and the Delta that are loaded.
 
-Seen on a table of three rows, when a build first wants to know, and remembered in the data folder for the very same
-Spark, Delta, Java and code: a process that makes one small build need not prove them again. Whatever fails, then or
-later, is said once in the log, and all builds of the Spark application go the plain way from there on: slower, with the
-same result.
+Seen on a table of three rows, when a build first wants to know, and remembered for the very same Spark, Delta, Java and
+code: beside the jars, where set-up proves them, else in the data folder. Whatever
+fails, then or later, is said once in the log, and all builds of the Spark application go the plain way from there on:
+slower, with the same result.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import threading
 import uuid
 from contextlib import suppress
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from runtime import config
 from runtime.columns import H1, H2, ROWID
 from runtime.errors import OndatraError, said_by_spark
-from runtime.lake import effort, internals, losses
+from runtime.lake import effort, internals, jvm, losses
 from runtime.lake.hashes import with_hashes
 from runtime.lake.table import LakeTable
 
@@ -46,6 +47,7 @@ WANTED: dict[str, list[tuple[Any, ...]]] = {
         ("update_preimage", 2, "b", 2),
     ],
 }
+NAME = "proven"
 #: By application.
 _works: dict[str, bool] = {}
 _guard = threading.Lock()
@@ -66,15 +68,15 @@ def works(spark: SparkSession, beside: LakeTable) -> bool:
         return _works[application]
 
 
-def known_in() -> Path:
-    """The file that says for what the proof was made."""
-    return config.from_env().data_dir / "spark" / "proven"
+def known_in() -> tuple[Path, ...]:
+    """The files that may say for what the proof was made."""
+    told = config.from_env()
+    return told.jars_dir / jvm.FOLDER / NAME, told.data_dir / "spark" / NAME
 
 
 def _is_known(spark: SparkSession) -> bool:
-    with suppress(OSError):
-        return known_in().read_text() == _proven_for(spark)
-    return False
+    said = _proven_for(spark)
+    return any(file.is_file() and file.read_text() == said for file in known_in())
 
 
 def _proven_for(spark: SparkSession) -> str:
@@ -84,9 +86,13 @@ def _proven_for(spark: SparkSession) -> str:
 
 
 def _remember(spark: SparkSession) -> None:
-    with suppress(OSError):  # then the next process proves it again
-        known_in().parent.mkdir(parents=True, exist_ok=True)
-        known_in().write_text(_proven_for(spark))
+    for file in known_in():
+        with suppress(OSError):  # then the next process proves it again
+            file.parent.mkdir(parents=True, exist_ok=True)
+            fresh = file.with_suffix(f".{os.getpid()}")
+            fresh.write_text(_proven_for(spark))
+            fresh.replace(file)
+            return
 
 
 def hashes(spark: SparkSession) -> bool:
@@ -99,7 +105,8 @@ def hashes(spark: SparkSession) -> bool:
 
 
 def reads(spark: SparkSession) -> bool:
-    """The same of files that stand in a checksum: what is read so needs no proof but that all tests pass so."""
+    """The same of files that stand in a checksum, and of tables that are created with their rows: what is done so needs
+    no proof but that all tests pass so."""
     if config.from_env().plain_build or not _works.get(spark.sparkContext.applicationId, True):
         return False
     return internals.versions(spark) in PROVEN
@@ -158,14 +165,14 @@ def _removed(spark: SparkSession, table: LakeTable) -> None:
 
 
 def prove(spark: SparkSession, table: LakeTable) -> None:
-    """Makes a table of three rows, finds by a filter what changed, and commits it in place. Raises Differs, or whatever
-    the private parts raise."""
-    table.create(spark, [("id", "INT"), ("n", "STRING"), (H1, "BIGINT"), (H2, "BIGINT")])
-    _hashed(spark.sql(BEFORE)).coalesce(1).write.format("delta").mode("append").save(table.path)
+    """Makes a table with three rows, finds by a filter what changed, and commits it in place. Raises Differs, or
+    whatever the private parts raise."""
+    columns = [("id", "INT"), ("n", "STRING"), (H1, "BIGINT"), (H2, "BIGINT")]
+    table.begun(spark, columns, _hashed(spark.sql(BEFORE)).coalesce(1))()
 
     _commit(spark, table, _sieved(spark, table))
     _see("the table", table.read(spark).select("id", "n", ROWID), WANTED["the table"])
-    feed = table.feed(spark, 2, 2).select("_change_type", "id", "n", ROWID)
+    feed = table.feed(spark, 1, 1).select("_change_type", "id", "n", ROWID)
     _see("its change feed", feed, WANTED["its change feed"])
     highest = internals.opened(spark, table.path).highest(ROWID)
     if highest != 4:
@@ -213,3 +220,17 @@ def _see(what: str, rows: DataFrame, wanted: list[tuple[Any, ...]]) -> None:
     found = sorted(tuple(row) for row in rows.collect())
     if found != wanted:
         raise Differs(f"{what}: {found} came, not {wanted}")
+
+
+def main() -> None:
+    """For the jars of ONDATRA_JARS_DIR, beside ONDATRA_DATA_DIR, where the engine is one of this machine."""
+    from runtime.lake import spark
+
+    told = config.from_env()
+    if told.spark_is_here:
+        spark.expect(lambda: True)
+        works(spark.isolated(told), LakeTable(f"{told.data_dir.as_uri()}/table"))
+
+
+if __name__ == "__main__":
+    main()

@@ -41,7 +41,7 @@ class StageRequest:
     full: bool = False
     columns: tuple[Column, ...] = ()  # the SELECT's, in its order
     forgo: bool = False  # with full: the feed is gone, so only the current rows and what waits are sent
-    made: Feed | None = None  # what the commit of `version` added to the feed, where it was just made
+    made: Feed | None = None  # what the feed has of the commit of `version`, where it was just made
 
     @property
     def start(self) -> int:
@@ -50,7 +50,7 @@ class StageRequest:
     @property
     def is_made(self) -> bool:
         """Whether the feed need not be read."""
-        return self.made is not None and self.start == self.version
+        return self.made is not None and self.made.since <= self.start <= self.version
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runtime.lake import internals, note
+from runtime.lake import hadoop, note
 from runtime.lake.note import Note
 from runtime.lake.spark import session
 from runtime.lake.table import LakeTable, ddl, is_widening
@@ -28,6 +28,37 @@ def test_a_table_is_made_empty_with_growing_row_ids(spark: Any, tmp_path: Path) 
     assert [(r["_change_type"], r["id"]) for r in table.feed(spark, 1, table.version(spark)).collect()] == [
         ("insert", 1)
     ]
+
+
+def test_a_table_with_rows_from_the_start_is_the_one_that_gets_them_afterwards(spark: Any, tmp_path: Path) -> None:
+    columns = [("id", "INT"), ("n", "STRUCT<`a b`: DECIMAL(9,2)>"), ("t", "TIMESTAMP_LTZ"), ("u", "TIMESTAMP_NTZ")]
+    rows = spark.sql(
+        "SELECT 1 AS id, named_struct('a b', CAST(2 AS DECIMAL(9,2))) AS n, TIMESTAMP_LTZ '2020-01-01 00:00:00' AS t, "
+        "TIMESTAMP_NTZ '2020-01-01 00:00:00' AS u"
+    )
+    at_once, after = (LakeTable((tmp_path / name).as_uri()) for name in ("at once", "after"))
+    at_once.begun(spark, columns, rows)()
+    after.create(spark, columns)
+    rows.write.format("delta").mode("append").save(after.path)
+
+    def told(table: LakeTable) -> list[Any]:
+        feed = table.feed(spark, 0, table.version(spark)).drop("_commit_timestamp", "_commit_version")
+        detail = spark.sql(f"DESCRIBE DETAIL {table.sql}").select("properties", "tableFeatures")
+        return [table.read(spark).schema, *(frame.collect() for frame in (table.read(spark), feed, detail))]
+
+    assert (at_once.version(spark), at_once.is_new(spark), told(at_once)) == (0, False, told(after))
+
+
+def test_a_table_is_created_over_what_a_build_left_that_died_before_its_first_commit(
+    spark: Any, tmp_path: Path
+) -> None:
+    left = tmp_path / "a b%ü" / "_delta_log"
+    left.mkdir(parents=True)
+    (left.parent / "part-0.parquet").touch()
+    LakeTable(left.parent.as_uri()).clear(spark)
+    table = made(spark, tmp_path)
+    table.clear(spark)  # a table that is there stays
+    assert table.version(spark) == 0
 
 
 def test_a_clone_has_the_rows_and_leaves_the_table_alone(spark: Any, tmp_path: Path) -> None:
@@ -65,9 +96,9 @@ def test_a_note_is_kept_beside_the_table(spark: Any, tmp_path: Path) -> None:
 
 def test_a_note_on_another_store_goes_through_the_engine(spark: Any, tmp_path: Path) -> None:
     path = f"{tmp_path}/a/note.json"
-    assert internals.read_text(spark, path) == ""
-    internals.write_text(spark, path, '{"ä": 1}')
-    assert internals.read_text(spark, path) == '{"ä": 1}'
+    assert hadoop.read_text(spark, path) == ""
+    hadoop.write_text(spark, path, '{"ä": 1}')
+    assert hadoop.read_text(spark, path) == '{"ä": 1}'
 
 
 @pytest.mark.parametrize(

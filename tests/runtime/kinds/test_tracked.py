@@ -22,7 +22,7 @@ def test_a_changed_group_is_replaced_whole_and_a_vanished_one_deleted(spark: Any
         ("insert", 1, "a"),
         ("insert", 4, "e"),
     ]
-    assert (built.version, built.deletes) == (2, 1)
+    assert (built.version, built.deletes) == (1, 1)
 
 
 def test_rows_of_a_group_share_a_hash_that_equal_rows_and_their_order_do_not_disturb(

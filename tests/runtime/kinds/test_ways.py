@@ -28,10 +28,10 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str]]:
     """What the log says of an engine that nothing is known of yet."""
     monkeypatch.setattr(proof, "_works", {})
-    proof.known_in().unlink(missing_ok=True)
+    monkeypatch.setattr(proof, "known_in", lambda: (tmp_path / "proven",))
     lines: list[str] = []
 
     class Lines(logging.Handler):
