@@ -30,6 +30,8 @@ from runtime.tracking import files
 from runtime.tracking.info import RunInfo, rules_of, with_columns
 from runtime.tracking.metadata import metadata, write_metadata
 
+LOST = "Spark's executor {} was lost while the table was built: its part was done again by others"
+
 
 class DatabaseLedger:
     """One walk's memory. `options` are those of the run command; `given` are runs that a page or a schedule made
@@ -216,6 +218,8 @@ class DatabaseLedger:
                 return
             Run.objects.filter(pk=run.pk).update(metadata=metadata(info), rules=rules_of(info))
             self.remember(result)
+            if result.lost:
+                progress.say(run.pk, [("warning", LOST.format(executor)) for executor in result.lost])
             if down:
                 RunLog.objects.create(run=run, level="warning", text=down)
                 Sync.objects.filter(pk=run.sync_id).update(invalid_digest="")

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 #: What Spark says where a part of a result went with its executor, or a task died of it too often.
 _SAID = re.compile(
@@ -34,3 +34,13 @@ def is_loss(error: BaseException) -> bool:
             return True
         seen = seen.__cause__
     return False
+
+
+def executors(spark: SparkSession) -> frozenset[str]:
+    """The addresses of what works for this engine elsewhere, now. None where Spark itself sends away those that are
+    idle: one that is gone tells nothing then."""
+    context = spark.sparkContext
+    if str(context.master).startswith("local") or context.getConf().get("spark.dynamicAllocation.enabled") == "true":
+        return frozenset()
+    names = context._jsc.sc().getExecutorMemoryStatus().keySet().mkString(" ")  # type: ignore[union-attr]
+    return frozenset(names.split())

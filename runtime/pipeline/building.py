@@ -59,6 +59,7 @@ class Result:
     built: Built | None = None
     commit: str = ""  # the id of the version's commit
     severed: bool = False  # the table is another than the one that the mark is of
+    lost: tuple[str, ...] = ()  # executors that were gone when it was built
 
 
 @dataclass(frozen=True)
@@ -123,13 +124,15 @@ class Building:
     def _built(self, builder: Builder) -> Result:
         """Once more where an executor was lost on the way. What the first time committed is then unchanged, and staged
         as what an earlier run left."""
+        there = losses.executors(builder.spark)
         try:
-            return self._build(builder.spark)
+            result = self._build(builder.spark)
         except Exception as error:
             if not losses.is_loss(error):
                 raise
             log.warning("%s is built again, for an executor was lost: %s", self.model.name, said_by_spark(error))
-            return self._build(builder.spark)
+            result = self._build(builder.spark)
+        return replace(result, lost=tuple(sorted(there - losses.executors(builder.spark))))
 
     def _is_severed(self, builder: Builder) -> bool:
         """Whether the table is not the one that the mark is of: what changed since cannot be known from it. Raises
