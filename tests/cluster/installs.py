@@ -3,6 +3,7 @@ but the network, with Spark's own master and workers, PostgreSQL, Redis, and lak
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
@@ -70,6 +71,7 @@ class Install:
     token: str = ""
     syncs: dict[str, int] = field(default_factory=dict)
     asked: subprocess.Popen[str] | None = None
+    instead: dict[str, str] = field(default_factory=dict)  # of what compose.yaml says, where there are no namespaces
 
     def api(self, method: str, path: str, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
@@ -105,7 +107,7 @@ class Install:
         told = f"csrfmiddlewaretoken={csrf}&username=alice&password=alice-password".encode()
         opener.open(urllib.request.Request(f"{self.url}/login/", told, {"Referer": self.url}), timeout=60).close()
         text = opener.open(f"{self.url}/{path}", timeout=60).read().decode()
-        return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", text))
+        return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", text)))
 
     def manage(self, *command: str) -> str:
         """A command of the product's, on the machine of the web server."""
@@ -326,6 +328,7 @@ def starts_composed(install: Install, host: str, service: str) -> None:
     """What a container of that service starts, on that host."""
     told = composed_environment(install, service)
     told.pop("DATABASE_URL", None)  # the database is the test's own
+    told |= install.instead
     command = [_addressed(install, word) for word in composed.service(service, _ENV).command]
     if service.startswith("spark"):
         quick = {"SPARK_DAEMON_JAVA_OPTS": LIGHT}
@@ -338,7 +341,10 @@ def _stores(install: Install, stack: ExitStack) -> None:
     """Redis and S3 by their own commands; without namespaces their ports may be taken, and they get others."""
     if install.network.why:
         s3 = stack.enter_context(services.s3(install.home / "s3"))
-        install.env |= {**s3.env, "REDIS_URL": stack.enter_context(services.redis(install.home / "redis"))}
+        places = {name: url for name, url in install.env.items() if url.startswith("s3://ondatra/")}
+        install.instead |= {name: url.replace("ondatra", services.BUCKET, 1) for name, url in places.items()}
+        install.instead |= {**s3.env, "REDIS_URL": stack.enter_context(services.redis(install.home / "redis"))}
+        install.env |= install.instead
         return
     folder = str(install.home / "s3")
     for name, more in (("redis", ["--dir", folder, "--protected-mode", "no"]), ("s3", [])):  # as the image adds
