@@ -145,6 +145,7 @@ def execute(argv: Sequence[str], before: Callable[[], None] | None = None) -> No
 
     if argv[1:2] != ["check"]:  # which tells them all itself
         checks.refuse()
+    if argv[1:2] not in (["check"], ["runserver"]):  # they run these themselves
         BaseCommand.requires_system_checks = []  # Django's own load every page, three times what most commands take
     try:
         try:
