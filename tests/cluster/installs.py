@@ -170,7 +170,7 @@ def _begin(install: Install, web: str) -> None:
     """A workspace, a person, the web server and the scheduler."""
     install.manage("workspace", "default", "--project", str(install.project))
     install.token = re.findall(r"^token (\S+)$", install.manage("shell", "-c", SETUP), re.M)[0]
-    host, port = install.host(web), 20_000 + os.getpid() % 10_000 + 11
+    host, port = install.host(web), services.free_port()
     install.url = f"http://{host.address}:{port}"
     install.env |= {
         "ONDATRA_WEB_HOST": host.address,
