@@ -18,6 +18,7 @@ REFUSED = {
     "currval",
     "finalize",
     "get_block_size",
+    "getvariable",
     "index_key",
     "invoke",
     "json_serialize_plan",

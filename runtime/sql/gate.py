@@ -91,12 +91,13 @@ class Gate:
     def keywords(self) -> set[str]:
         return {word for (word,) in self.run("SELECT keyword_name FROM duckdb_keywords()")}
 
-    def run(self, sql: str, *args: object) -> list[tuple[Any, ...]]:
+    def run(self, sql: str, *args: object, seconds: float | None = None) -> list[tuple[Any, ...]]:
+        seconds = seconds or SECONDS
         try:
-            with limited(self.con, SECONDS):
+            with limited(self.con, seconds):
                 return self.con.execute(sql, list(args)).fetchall()
         except duckdb.InterruptException:
-            raise GateError(f"it takes more than {SECONDS:g} s to find out what this is") from None
+            raise GateError(f"it takes more than {seconds:g} s to find out what this is") from None
         except duckdb.Error as error:
             raise GateError(str(error)) from None
 

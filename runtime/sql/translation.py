@@ -26,6 +26,8 @@ from .types import Type, UnknownType, name_quoted, parse, spark_type
 _HINT = "; rewrite it, or write the model in Spark SQL with `-- @dialect: spark`"
 #: So few statements are described as well one by one.
 FEW = 4
+#: What takes longer (seconds) over no rows goes on by itself, as a recursion without an end does.
+OVER_NOTHING = 3.0
 _done: dict[Any, Translated] = {}
 
 
@@ -169,11 +171,13 @@ def tried(g: Gate, calls: Calls) -> None:
         given = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in call.inputs)
         rows = f" FROM (SELECT {given} WHERE false)"
         try:
-            g.run("SELECT " + ", ".join(f"CAST({sql} AS {to})" for sql, _, to in call.expressions) + rows)
+            wanted = ", ".join(f"CAST({sql} AS {to})" for sql, _, to in call.expressions)
+            g.run(f"SELECT {wanted}{rows}", seconds=OVER_NOTHING)
         except GateError as error:
-            for (sql, _, _), (line, _) in zip(call.expressions, call.places, strict=True):
+            several = zip(call.expressions, call.places, strict=True) if len(call.expressions) > 1 else ()
+            for (sql, _, _), (line, _) in several:
                 try:
-                    g.run(f"SELECT {sql}{rows}")
+                    g.run(f"SELECT {sql}{rows}", seconds=OVER_NOTHING)
                 except GateError as own:
                     raise SqlProblems([(line, own.message)]) from None
             raise SqlProblems([(call.places[0][0], error.message)]) from None
