@@ -73,10 +73,12 @@ async function copy(event) {
   }
 }
 
-document.addEventListener("keydown", onRecordsKey);
-document.addEventListener("click", copy);
-document.addEventListener("htmx:afterSettle", () => {
+function onShown() {
   keepPlace();
   showCopies();
-});
-showCopies();
+}
+
+document.addEventListener("keydown", onRecordsKey);
+document.addEventListener("click", copy);
+document.addEventListener("htmx:afterSettle", onShown);
+onShown(); // a row that is opened before htmx knows its link is a page of its own
