@@ -55,9 +55,9 @@ def project(folder: Path, url: str) -> Path:
 
 
 def write(folder: Path, rows: int, round_: int) -> None:
-    """The same rows but for 20 others each time."""
-    first = round_ * CHANGED
-    lines = (f"{i},name {i},{round_ if first <= i < first + CHANGED else 0}\n" for i in range(rows))
+    """The same rows as in the round before, but for 20 others each time."""
+    changed = (round_ + 1) * CHANGED
+    lines = (f"{i},name {i},{i // CHANGED if i < changed else 0}\n" for i in range(rows))
     (folder / "rows.csv").write_text("id,name,n\n" + "".join(lines))
 
 
@@ -182,7 +182,7 @@ def measured(starts: dict[str, Callable[[], float]], project: Path, rows: int, r
     took: dict[str, list[float]] = {name: [] for name in starts}
     for round_ in range(1, rounds + 3):
         for at, (name, start) in enumerate(starts.items()):
-            write(project, rows, round_ * len(starts) + at)
+            write(project, rows, (round_ - 1) * len(starts) + at + 1)
             last = Run.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
             began = start()
             run = ended(last)
