@@ -27,7 +27,7 @@ _HINT = "; rewrite it, or write the model in Spark SQL with `-- @dialect: spark`
 #: So few statements are described as well one by one.
 FEW = 4
 #: What takes longer (seconds) over no rows goes on by itself, as a recursion without an end does.
-OVER_NOTHING = 3.0
+OVER_NOTHING = 1.0
 _done: dict[Any, Translated] = {}
 
 

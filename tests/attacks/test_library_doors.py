@@ -57,7 +57,7 @@ def test_what_takes_too_much_ends_its_call_with_the_line_and_not_the_worker(
 
 
 def test_a_step_that_never_ends_is_ended(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "STUCK", 2.0)
+    monkeypatch.setattr(sandbox, "STUCK", 1.0)
     lines = ["x, y = [n], [n]", "for _ in range(60):", "    x, y = [x, x], [y, y]", "z = x == y"]
     began = time.monotonic()
     kind, message, known = outcomes(pushed(bench, after(*lines)))[0]
@@ -76,7 +76,6 @@ def test_a_step_that_never_ends_is_ended(bench: Bench, monkeypatch: pytest.Monke
         ),
         # a constant is evaluated where the file is compiled
         ("def f():\n    x = list(range(1 << 30))\n", 2),
-        ("def f():\n    for _ in range(1 << 30):\n        pass\nX = f()\n", 3),
     ],
 )
 def test_a_top_that_takes_too_much_is_a_problem_with_its_line(bench: Bench, text: str, line: int) -> None:
