@@ -25,29 +25,22 @@ def first_offset(node: Any) -> int | None:
     return min(found, default=None)
 
 
-def walk(node: Any) -> Any:
-    """Every dict below a node, itself first."""
+def walk(node: Any, without: str = "") -> Any:
+    """Every dict below a node, itself first; not what stands under the key `without`."""
     left = [node]
     while left:
         item = left.pop()
         if type(item) is dict:
             yield item
-            left.extend([child for child in reversed(item.values()) if type(child) is dict or type(child) is list])
+            below = [child for key, child in item.items() if type(child) in (dict, list) and key != without]
+            left.extend(reversed(below))
         elif type(item) is list:
             left.extend(reversed(item))
 
 
 def own(node: Any) -> Any:
     """As `walk`, without what stands in subqueries: their stars and aggregates are theirs."""
-    left = [node]
-    while left:
-        item = left.pop()
-        if type(item) is dict:
-            yield item
-            below = [child for key, child in item.items() if key != "subquery"]
-            left.extend([child for child in reversed(below) if type(child) is dict or type(child) is list])
-        elif type(item) is list:
-            left.extend(reversed(item))
+    return walk(node, without="subquery")
 
 
 def methods_called(node: Any) -> Any:
