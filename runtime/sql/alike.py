@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from . import collations
-from .casts import COUNTED, E, is_widening
+from .casts import COUNTED, INFINITE, E, is_widening
 from .tree import Node
 from .types import spark_type
 
@@ -20,9 +20,7 @@ UNITS = {"year", "quarter", "month", "week", "day", "hour", "minute", "second"}
 TYPES = {"text": "VARCHAR", "moment": "TIMESTAMP", "date": "DATE"}
 #: Types of which an argument is made the function's own, where that loses nothing.
 SAME = {"VARCHAR", "BOOLEAN", "DATE", "TIMESTAMP", *COUNTED}
-#: Whether a moment, a day, is none of the two that DuckDB calls infinite.
-_MOMENT = "unix_micros(CAST({%d} AS TIMESTAMP_LTZ)) NOT IN (9223372036854775807L, -9223372036854775807L)"
-_DATE = "unix_date({%d}) NOT IN (2147483647, -2147483647)"
+_DATE, _MOMENT = (f"NOT ({INFINITE[letter].replace('{0}', '{%d}')})" for letter in "DT")
 _DAYS = "CAST(unix_date(CAST({2} AS DATE)) AS BIGINT) - CAST(unix_date(CAST({1} AS DATE)) AS BIGINT)"
 _FAR = "WHEN {0} IS NOT NULL THEN date_from_unix_date(IF({0} > TIMESTAMP_NTZ'1970-01-01', 2147483647, -2147483647))"
 PART = ("date_part", "datepart")

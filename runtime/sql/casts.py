@@ -15,6 +15,10 @@ class E:
     type: Type
 
 
+#: Whether a day or a moment, {0}, is one of the two that DuckDB calls infinite, by the letter of its type.
+INFINITE = {"D": "unix_date({0}) IN (2147483647, -2147483647)"} | dict.fromkeys(
+    "TZ", "unix_micros(CAST({0} AS TIMESTAMP_LTZ)) IN (9223372036854775807, -9223372036854775807)"
+)
 #: Whole numbers that Spark counts with.
 COUNTED = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT"}
 #: DuckDB's comparisons that Spark has.

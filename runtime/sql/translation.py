@@ -11,6 +11,7 @@ from runtime.model import Column
 
 from . import bounds, files, keys, respelt
 from .calls import Calls
+from .casts import INFINITE
 from .expr import VOLATILE_NAMES
 from .functions import VOLATILE
 from .gate import Gate, gate, lock
@@ -148,14 +149,11 @@ def check_intervals(node: Node, columns: Columns) -> None:
 
 def finite(name: str, kind: Type, computed: bool) -> str:
     """A column; one of dates ends the run where DuckDB, or its file, gave an infinity, which Spark takes for a day."""
-    ends = {"D": "unix_date({0}) IN (2147483647, -2147483647)"} | dict.fromkeys(
-        "TZ", "unix_micros(CAST({0} AS TIMESTAMP_LTZ)) IN (9223372036854775807, -9223372036854775807)"
-    )
     text = name_quoted(name)
-    if not computed or kind.letter not in ends:
+    if not computed or kind.letter not in INFINITE:
         return text
     told = string(f"the column {name} has an infinite date, which no table holds: write a day that is far enough")
-    return f"CASE WHEN {ends[kind.letter].format(text)} THEN raise_error({told}) ELSE {text} END"
+    return f"CASE WHEN {INFINITE[kind.letter].format(text)} THEN raise_error({told}) ELSE {text} END"
 
 
 def _variable(names: list[str]) -> str:
