@@ -9,7 +9,7 @@ from typing import Any
 from django.contrib.auth.base_user import AbstractBaseUser
 
 from ondatra_web import audit
-from ondatra_web.models import Export, Run, Sync
+from ondatra_web.models import AuditLog, Export, Run, Sync
 from ondatra_web.tracking.records import without_plain
 from runtime.custody.masks import Masker
 from runtime.model import Mask
@@ -35,25 +35,18 @@ def of_sync(
 ) -> None:
     """A read over the runs of a sync. What was looked for is told by its hash: whether records hold it masked, only
     they know."""
-    told = {} if identifier is None else {"identifier_hash": hashed(sync, identifier)}
-    _write(user, action, sync, sync.name, {"rows": rows, **told, **more})
+    of_syncs(user, action, [(sync, rows)], identifier, **more)
 
 
 def of_syncs(
-    user: AbstractBaseUser | None, action: str, read: Iterable[tuple[Sync, int]], identifier: str, **more: Any
+    user: AbstractBaseUser | None, action: str, read: Iterable[tuple[Sync, int]], identifier: str | None, **more: Any
 ) -> None:
     """The same of several syncs, each with its rows."""
-    audit.write_all(
-        audit.line(
-            sync.workspace.organization_id,
-            user,
-            action,
-            sync.name,
-            {"rows": rows, "identifier_hash": hashed(sync, identifier), **more},
-            sync=sync,
-        )
-        for sync, rows in read
-    )
+    lines = []
+    for sync, rows in read:
+        told = {} if identifier is None else {"identifier_hash": hashed(sync, identifier)}
+        lines.append(_line(user, action, sync, sync.name, {"rows": rows, **told, **more}))
+    audit.write_all(lines)
 
 
 def hashed(sync: Sync, identifier: str) -> str:
@@ -73,4 +66,8 @@ def _kept(filter: Filter, run: Run, rows: int | None) -> dict[str, Any]:
 
 
 def _write(user: AbstractBaseUser | None, action: str, sync: Sync, target: str, detail: dict[str, Any]) -> None:
-    audit.write(sync.workspace.organization_id, user, action, target, detail, sync=sync)
+    _line(user, action, sync, target, detail).save()
+
+
+def _line(user: AbstractBaseUser | None, action: str, sync: Sync, target: str, detail: dict[str, Any]) -> AuditLog:
+    return audit.line(sync.workspace.organization_id, user, action, target, detail, sync=sync)
