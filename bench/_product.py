@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -40,3 +42,21 @@ def workspace(project: Path, slug: str = "bench") -> Any:
 
     call_command("workspace", slug, "--project", str(project))
     return projects.workspace_of(slug)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def answers(port: int, what: str) -> None:
+    """Returns when something listens there."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        try:
+            socket.create_connection(("127.0.0.1", port), 0.5).close()
+            return
+        except OSError:
+            time.sleep(0.05)
+    raise SystemExit(f"{what} did not come up on port {port}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -11,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+
+from _product import answers, free_port
 
 HOST, WORKERS = "127.0.0.1", 2
 
@@ -20,7 +21,7 @@ def standalone(cores: int, memory: str = "3g") -> Iterator[dict[str, str]]:
     """What a process's environment says to work there, with executors of so much memory."""
     import pyspark
 
-    home, port = str(Path(pyspark.__file__).parent), _free_port()
+    home, port = str(Path(pyspark.__file__).parent), free_port()
     url, deploy = f"spark://{HOST}:{port}", "org.apache.spark.deploy"
     env = {**os.environ, "SPARK_HOME": home, "SPARK_LOCAL_IP": HOST, "SPARK_DAEMON_MEMORY": "256m"}
     each = ["--host", HOST, "--cores", str(max(1, cores // WORKERS)), "--memory", memory, "--webui-port", "0", url]
@@ -34,7 +35,7 @@ def standalone(cores: int, memory: str = "3g") -> Iterator[dict[str, str]]:
             stack.callback(process.kill)
 
         begins(f"{deploy}.master.Master", "--host", HOST, "--port", str(port), "--webui-port", "0")
-        _answers(port)
+        answers(port, "Spark's master")
         for _ in range(WORKERS):
             begins(f"{deploy}.worker.Worker", *each)
         yield {"SPARK_MASTER": url, "ONDATRA_SPARK_executor_memory": memory, "PYSPARK_PYTHON": sys.executable}
@@ -47,20 +48,3 @@ def all_there(spark: Any) -> None:
     while context._jsc.sc().getExecutorMemoryStatus().size() < wanted:
         time.sleep(0.1)
     spark.range(1).count()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
-
-
-def _answers(port: int) -> None:
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        try:
-            socket.create_connection((HOST, port), 0.5).close()
-            return
-        except OSError:
-            time.sleep(0.1)
-    raise RuntimeError(f"Spark's master did not come up on port {port}")

@@ -14,7 +14,6 @@ import json
 import os
 import resource
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -22,7 +21,8 @@ import time
 from pathlib import Path
 from statistics import median
 
-ROOT = Path(__file__).resolve().parent.parent
+from _product import ROOT, answers, free_port
+
 COMMIT = "8e86f52"
 #: Orphans of our processes become our children (PR_SET_CHILD_SUBREAPER), so that what they took is counted, too.
 SUBREAPER = 36
@@ -56,9 +56,7 @@ def main(commit: str, rounds: int) -> None:
 
 def first_sync(tree: Path, data: Path) -> tuple[float, float]:
     """Seconds, and seconds of a processor, of the first run in that data folder."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     environment = {
         **os.environ,
         "ONDATRA_DATA_DIR": str(data),
@@ -74,7 +72,7 @@ def first_sync(tree: Path, data: Path) -> tuple[float, float]:
 
     server = subprocess.Popen(manage("demo_destination", "--port", str(port)), cwd=tree, env=environment)
     try:
-        _answers(port)
+        answers(port, "the demo's destination")
         spent, began = _processor(), time.perf_counter()
         run = subprocess.run(
             manage("run", "--json"), cwd=tree, env=environment, capture_output=True, text=True, check=False
@@ -95,17 +93,6 @@ def _completed(report: str) -> bool:
         return str(json.loads(report)["status"]).startswith("completed")
     except ValueError:
         return False
-
-
-def _answers(port: int) -> None:
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        try:
-            socket.create_connection(("127.0.0.1", port), 0.5).close()
-            return
-        except OSError:
-            time.sleep(0.05)
-    raise SystemExit(f"the demo's destination did not come up on port {port}")
 
 
 def _processor() -> float:
