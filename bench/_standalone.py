@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -24,8 +25,9 @@ def standalone(cores: int, memory: str = "3g") -> Iterator[dict[str, str]]:
     home, port = str(Path(pyspark.__file__).parent), free_port()
     url, deploy = f"spark://{HOST}:{port}", "org.apache.spark.deploy"
     env = {**os.environ, "SPARK_HOME": home, "SPARK_LOCAL_IP": HOST, "SPARK_DAEMON_MEMORY": "256m"}
-    each = ["--host", HOST, "--cores", str(max(1, cores // WORKERS)), "--memory", memory, "--webui-port", "0", url]
+    each = ["--host", HOST, "--cores", str(max(1, cores // WORKERS)), "--memory", memory, "--webui-port", "0"]
     with ExitStack() as stack:
+        each += ["--work-dir", stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-spark-")), url]
 
         def begins(*command: str) -> None:
             process = subprocess.Popen(
