@@ -231,8 +231,7 @@ def test_a_search_goes_on_by_itself_until_every_sync_was_searched(signed_in: Pag
     expect(signed_in.locator("#coverage")).to_contain_text("Searched 1 of 1 sync")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
 def test_pages_fit_and_have_no_barriers(signed_in: Page, install: Install, width: int, scheme: Any) -> None:
     signed_in.set_viewport_size({"width": width, "height": 900})
     signed_in.emulate_media(color_scheme=scheme)

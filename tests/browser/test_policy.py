@@ -87,8 +87,7 @@ def _addresses(run: Run) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
 def test_no_page_breaks_its_policy_or_its_width(
     page: Page, live_server: Any, run: Run, said: list[str], width: int, scheme: Any
 ) -> None:
