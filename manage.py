@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Ondatra's command line: `python manage.py COMMAND`."""
+"""Ondatra's command line: `.venv/bin/python manage.py COMMAND`."""
 
 from ondatra_web.command_line import manage
 

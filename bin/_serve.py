@@ -34,7 +34,8 @@ def told(*args: str) -> str:
     """The output of one of the product's commands."""
     done = subprocess.run(manage(*args), cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise ConfigError(f"manage.py {' '.join(args)} failed: {(done.stderr or done.stdout).strip()}")
+        command = config.from_env().command(" ".join(args))
+        raise ConfigError(f"`{command}` failed: {(done.stderr or done.stdout).strip()}")
     return done.stdout.strip()
 
 

@@ -1,4 +1,5 @@
-"""The command line: `python manage.py COMMAND` in a clone, `ondatra COMMAND` in a project folder of one's own."""
+"""The command line: `.venv/bin/python manage.py COMMAND` in a clone, `ondatra COMMAND` in a project folder of one's
+own."""
 
 from __future__ import annotations
 

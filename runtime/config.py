@@ -129,12 +129,19 @@ class Config:
         redis = urlsplit(self.redis_url or "").password
         return (self.s3.secret, self.s3.token, redis, *self.encryption_keys)
 
+    @property
+    def python(self) -> str:
+        """How a person calls this Python, for messages: in a clone from its top, whether bin/up's environment is
+        activated or not."""
+        is_there = IN_CLONE and self.project_dir == ROOT and (ROOT / ".venv" / "bin" / "python").exists()
+        return ".venv/bin/python" if is_there else "python"
+
     def command(self, text: str) -> str:
-        """How a person calls one of the product's commands here, for messages: `python manage.py runs`, `ondatra
-        runs`; `up` is `bin/up` in a clone."""
+        """How a person calls one of the product's commands here, for messages: `.venv/bin/python manage.py runs`,
+        `ondatra runs`; `up` is `bin/up` in a clone."""
         if self.project_dir != ROOT:
             return f"ondatra {text}"
-        return "bin/up" if text == "up" else f"python manage.py {text}"
+        return "bin/up" if text == "up" else f"{self.python} manage.py {text}"
 
     @property
     def heap_mib(self) -> int:

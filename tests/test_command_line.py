@@ -86,7 +86,7 @@ def test_data_lie_in_the_project_unless_a_folder_is_named() -> None:
 
 def test_messages_name_the_command_that_works_here() -> None:
     here, elsewhere = from_env({}), from_env({"ONDATRA_PROJECT_DIR": "/srv/shop"})
-    assert [here.command("runs"), here.command("up")] == ["python manage.py runs", "bin/up"]
+    assert [here.command("runs"), here.command("up")] == [".venv/bin/python manage.py runs", "bin/up"]
     assert [elsewhere.command("runs"), elsewhere.command("up")] == ["ondatra runs", "ondatra up"]
 
 

@@ -190,8 +190,8 @@ def test_a_database_that_another_process_holds_is_one_line_with_the_way_out(fres
 def test_a_database_that_is_empty_or_away_is_one_line_without_its_password(tmp_path: Path) -> None:
     assert _told(tmp_path, "runs") == (
         1,
-        "the database cannot be used: no such table: ondatra_web_run. Run `python manage.py migrate` (bin/up does). "
-        "What was not sent stays due.",
+        "the database cannot be used: no such table: ondatra_web_run. Run `.venv/bin/python manage.py migrate` (bin/up "
+        "does). What was not sent stays due.",
     )
     code, said = _told(tmp_path, "runs", DATABASE_URL="postgres://ondatra:very-secret@127.0.0.1:9/ondatra")
     assert (code, "127.0.0.1" in said, "very-secret" in said, "\n" in said) == (1, True, False, False), said
@@ -303,8 +303,8 @@ def test_jars_that_cannot_be_fetched_are_one_line_with_the_way_out(
     with pytest.raises(ConfigError) as told:
         jars.ready(tmp_path / "jars", "delta")
     assert str(told.value) == (
-        "the jars for Spark could not be fetched (is Maven Central reachable?): fetch them elsewhere (python -m "
-        "runtime.lake.jars delta FOLDER) and set ONDATRA_JARS_DIR"
+        "the jars for Spark could not be fetched (is Maven Central reachable?): fetch them elsewhere "
+        "(.venv/bin/python -m runtime.lake.jars delta FOLDER) and set ONDATRA_JARS_DIR"
     )
 
 

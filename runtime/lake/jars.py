@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from runtime.config import from_env
 from runtime.errors import ConfigError
 from runtime.lake.packages import LAST, PACKAGES, artifact, packages_of, present, usable
 
@@ -35,7 +36,9 @@ def ready(folder: Path, wanted: str) -> list[Path]:
     if jars := usable(folder, wanted):
         return jars
 
-    elsewhere = f"fetch them elsewhere (python -m runtime.lake.jars {wanted} FOLDER) and set ONDATRA_JARS_DIR"
+    elsewhere = (
+        f"fetch them elsewhere ({from_env().python} -m runtime.lake.jars {wanted} FOLDER) and set ONDATRA_JARS_DIR"
+    )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / "lock").open("w") as lock:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from runtime.config import from_env
 from runtime.errors import BuildError, said_by_spark
 from runtime.lake.spark import s3a
 from runtime.sources.connections import DRIVERS, Connection
@@ -21,7 +22,7 @@ WAYS_OUT = {
     "DATA_SOURCE_NOT_FOUND": "its driver or file system is not among the jars",
 }
 JARS = (
-    "`python -m runtime.lake.jars GROUP:NAME:VERSION FOLDER` fetches one into the folder of ONDATRA_JARS_DIR, see "
+    "-m runtime.lake.jars GROUP:NAME:VERSION FOLDER` fetches one into the folder of ONDATRA_JARS_DIR, see "
     "docs/connections.md"
 )
 
@@ -45,7 +46,7 @@ def explained(connection: Connection, error: BaseException) -> str:
     line = said_by_spark(
         cause[-1] if cause else next((t for t in text.splitlines() if t.strip()), type(error).__name__)
     )
-    way_out = next((f" ({way}: {JARS})" for mark, way in WAYS_OUT.items() if mark in text), "")
+    way_out = next((f" ({way}: `{from_env().python} {JARS})" for mark, way in WAYS_OUT.items() if mark in text), "")
     return connection.scrub(line)[:500] + way_out
 
 

@@ -32,7 +32,7 @@ def push(rows):
         said[key] = "reject: no such town" if row["n"] == "nowhere" else "ok"
     return said
 """
-SENTENCE = "2 records are refused and not at the destination: python manage.py records sync.out --undelivered"
+SENTENCE = "2 records are refused and not at the destination: .venv/bin/python manage.py records sync.out --undelivered"
 
 
 @pytest.fixture

@@ -48,7 +48,5 @@ def told(sync: Sync, run: Run, url: str, refused: int) -> list[str]:
         lines.append(f"    {undelivered.told(sync.name, refused)}")
     only = " --status rejected" if run.rejected else ""
     command = settings.ONDATRA.command(f"records {run.pk}{only}")
-    if command.startswith("python "):
-        command = f".venv/bin/{command}"  # whoever called bin/up has not activated the environment
     lines.append(f"    {url}/runs/{run.pk}/records/" if url else f"    {command}")
     return lines
