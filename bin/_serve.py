@@ -1,5 +1,5 @@
 """The second half of bin/up, in the virtual environment: database, first user, demo, then the Procfile's processes and
-the first sync."""
+the first sync; beside all of that, Spark's jars."""
 
 from __future__ import annotations
 
@@ -16,10 +16,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from _setup import jars_ready, timed  # noqa: E402
+
 from ondatra_web.serving import ports, processes  # noqa: E402
+from ondatra_web.serving.fetching import Fetching  # noqa: E402
 from ondatra_web.serving.processes import Background, step  # noqa: E402
 from runtime import config  # noqa: E402
 from runtime.errors import ConfigError  # noqa: E402
+from runtime.lake.packages import COMING, could_not  # noqa: E402
 
 DATA = config.from_env().data_dir
 DESTINATION_PORT = 8765
@@ -58,10 +62,21 @@ def prepare() -> str:
     return login
 
 
-def sync(background: Background) -> str:
-    """The demo's data and one run over all of it. Returns the run's status; the report is printed with `last_runs`."""
+def fetch_jars() -> None:
+    """Raises ConfigError with the way out."""
+    try:
+        timed("Jars for Spark", jars_ready, "Maven's repository")
+    except subprocess.CalledProcessError as error:
+        wanted = "s3" if config.from_env().spark_needs_s3 else "delta"
+        raise ConfigError(could_not(error.output or "", wanted)) from None
+
+
+def sync(background: Background, jars: Fetching) -> str:
+    """The demo's data and, once the jars are there, one run over all of it. Returns the run's status; the report is
+    printed with `last_runs`. Raises ConfigError."""
     with step("demo data"):
         print("   ", told("demo", "load").replace("\n", "\n    "), flush=True)
+    jars.wait()
     with step("sync"):
         out = DATA / "logs" / "sync.json"
         with out.open("wb") as file:
@@ -86,9 +101,10 @@ def once() -> int:
     with ExitStack() as stack:
         processes.only_one(stack, DATA)
         stack.callback(background.stop)
+        jars = Fetching(fetch_jars)
         prepare()
         where = destination(background)
-        status = sync(background)
+        status = sync(background, jars)
         report()
         print(f"\nThe destination at {where} ended with this command; bin/up serves it and the pages", flush=True)
     return 0 if status in ENDED else 1
@@ -99,6 +115,7 @@ def serve() -> int:
     with ExitStack() as stack:
         processes.only_one(stack, DATA)
         stack.callback(background.stop)
+        jars = Fetching(fetch_jars)
         login = prepare()
         os.environ["REDIS_URL"] = processes.redis(background, DATA)
         where = destination(background)
@@ -106,23 +123,23 @@ def serve() -> int:
         os.environ |= {"ONDATRA_WEB_HOST": ports.HOST, "ONDATRA_WEB_PORT": str(port)}
         url = f"http://{ports.HOST}:{port}"
         threading.Thread(target=background.watch, args=("redis", "demo_destination"), daemon=True).start()
-        threading.Thread(target=first_sync, args=(background, port, url, where, login), daemon=True).start()
+        threading.Thread(target=first_sync, args=(background, port, url, where, login, jars), daemon=True).start()
         code = processes.serve(ROOT, os.environ)
         return 0 if background.ending else code
 
 
-def first_sync(background: Background, port: int, url: str, where: str, login: str) -> None:
+def first_sync(background: Background, port: int, url: str, where: str, login: str, jars: Fetching) -> None:
     """Runs beside the servers: pages come first, data follows."""
     with step("pages"):
         while not background.ending and not ports.answers(port):
             time.sleep(0.1)
     print(
         f"\nOndatra serves {url}\n  {login}\n  the demo's destination shows what it holds at {where}\n  Ctrl-C ends "
-        f"everything\n",
+        f"everything\n" + (f"  {COMING}\n" if jars.goes_on else ""),
         flush=True,
     )
     try:
-        sync(background)
+        sync(background, jars)
         if not background.ending:
             report(url)
     except ConfigError as error:

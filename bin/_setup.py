@@ -63,14 +63,14 @@ def side_by_side(*steps: tuple[str, Callable[[], str], str]) -> None:
     """Runs steps at the same time, each with a line when it is done and, where it takes long, lines before. Whatever
     fails is printed, and ends set-up once the others are done."""
     with ThreadPoolExecutor(len(steps)) as pool:
-        running = [pool.submit(_timed, *one) for one in steps]
+        running = [pool.submit(timed, *one) for one in steps]
     if failed := [(name, error) for (name, *_), done in zip(steps, running, strict=True) if (error := _error(done))]:
         for name, error in failed:
             print(f"{name}: {error}", file=sys.stderr)
         raise SystemExit(1)
 
 
-def _timed(name: str, action: Callable[[], str], waits: str) -> None:
+def timed(name: str, action: Callable[[], str], waits: str) -> None:
     began = time.monotonic()
     with _waiting(name, waits, began):
         said = action()
@@ -304,9 +304,14 @@ def data_ready() -> str:
 
 
 def set_up(lock: str, *, s3: bool = False) -> None:
+    set_up_programs(lock)
+    step("Jars for Spark", lambda: jars_ready(s3), "Maven's repository")
+
+
+def set_up_programs(lock: str) -> None:
+    """All but Spark's jars."""
     step("data folder", data_ready)
     side_by_side(_packages(lock), ("Java", java_ready, "Debian's packages"))
-    step("Jars for Spark", lambda: jars_ready(s3), "Maven's repository")
 
 
 def set_up_python(lock: str) -> None:

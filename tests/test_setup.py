@@ -303,8 +303,8 @@ def test_jars_that_cannot_be_fetched_are_one_line_with_the_way_out(
     with pytest.raises(ConfigError) as told:
         jars.ready(tmp_path / "jars", "delta")
     assert str(told.value) == (
-        "the jars for Spark could not be fetched (is Maven Central reachable?): fetch them elsewhere "
-        "(.venv/bin/python -m runtime.lake.jars delta FOLDER) and set ONDATRA_JARS_DIR"
+        "the jars for Spark could not be fetched (is Maven Central reachable?): the next run tries again; offline, "
+        "fetch them elsewhere (.venv/bin/python -m runtime.lake.jars delta FOLDER) and set ONDATRA_JARS_DIR"
     )
 
 

@@ -26,16 +26,24 @@ KNOWN = {"pyspark": "4.2.0", "delta-spark": "4.4.0"}
 STANDALONE = re.compile(r"spark://(.+)")
 
 
+def waits() -> str:
+    """Why runs wait, or will fail, for want of Spark's jars; empty where nothing is known to be wrong with them."""
+    return packages.why_missing(settings.ONDATRA.jars_dir, _wanted())
+
+
+def _wanted() -> str:
+    return "s3" if settings.ONDATRA.spark_needs_s3 else "delta"
+
+
 def spark() -> Finding:
     """Whether a pipeline worker can start its engine: Java, the jars, and a master that takes connections."""
     told = settings.ONDATRA
-    wanted = "s3" if told.spark_needs_s3 else "delta"
     try:
         number = java.find()
     except ConfigError as error:
         return Finding("Spark", BAD, f"Java {java.NEEDED} was not found", java.WAY_OUT, str(error))
-    if not packages.usable(told.jars_dir, wanted):
-        todo = (
+    if not packages.usable(told.jars_dir, _wanted()):
+        todo = waits() or (
             "the first run fetches them, which needs the network once; offline, name their folder by ONDATRA_JARS_DIR"
         )
         return Finding("Spark", WARNING, "its jars are not there yet", todo, str(told.jars_dir))

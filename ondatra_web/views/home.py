@@ -8,6 +8,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from ondatra_web.access import chosen_organization
+from ondatra_web.environment import machine
 from ondatra_web.views.alerts import FEW, open_alerts
 from ondatra_web.views.needs import needs
 from ondatra_web.views.shown import SignedIn
@@ -24,4 +25,5 @@ def home(request: SignedIn) -> HttpResponse:
     request._needs = total  # type: ignore[attr-defined]  # the rail beside the page tells it, too
     alerts = open_alerts(request.user, here)
     told = {"needs": found, "needs_total": total, "alerts": alerts[:FEW], "alerts_total": alerts.count()}
-    return render(request, "home/home.html", {**told, **list_context(request, size=SIZE)})
+    waits = machine.waits()
+    return render(request, "home/home.html", {**told, "waits": waits, **list_context(request, size=SIZE)})

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from ondatra_web import actions
 from ondatra_web.access import OPERATE, PAYLOADS, may, run_for
+from ondatra_web.environment import machine
 from ondatra_web.forms import LEVELS, LogForm
 from ondatra_web.models import Run
 from ondatra_web.tracking.records import first_requests, kept_until, planned_files, visible
@@ -49,6 +50,7 @@ def context(request: SignedIn, found: Run) -> dict[str, Any]:
         "run": found,
         "sync": found.sync,
         "active": active,
+        "waits": machine.waits() if active and not found.staged else "",
         "steps": steps(found),
         "sums": sums(found),
         "planned_of": planned_of(found),

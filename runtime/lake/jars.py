@@ -11,12 +11,24 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from runtime.config import from_env
 from runtime.errors import ConfigError
-from runtime.lake.packages import LAST, PACKAGES, artifact, packages_of, present, usable
+from runtime.lake.packages import (
+    FAILED,
+    LAST,
+    LOCK,
+    PACKAGES,
+    artifact,
+    could_not,
+    elsewhere,
+    packages_of,
+    present,
+    usable,
+)
 
 log = logging.getLogger("ondatra.jars")
 
@@ -36,20 +48,15 @@ def ready(folder: Path, wanted: str) -> list[Path]:
     if jars := usable(folder, wanted):
         return jars
 
-    elsewhere = (
-        f"fetch them elsewhere ({from_env().python} -m runtime.lake.jars {wanted} FOLDER) and set ONDATRA_JARS_DIR"
-    )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not usable(folder, wanted):
-                _fetch_apart(folder, wanted)
+        (folder / LOCK).touch()
+        _fetch_apart(folder, wanted)
     except OSError as error:
-        raise ConfigError(f"the jars for Spark cannot be kept in {folder} ({error.strerror}): {elsewhere}") from None
+        kept = f"the jars for Spark cannot be kept in {folder} ({error.strerror})"
+        raise ConfigError(f"{kept}: {elsewhere(wanted)}") from None
     except subprocess.CalledProcessError as error:
-        said = (error.output or "").strip().splitlines() or ["nothing"]
-        raise ConfigError(f"the jars for Spark could not be fetched ({said[-1]}): {elsewhere}") from None
+        raise ConfigError(could_not(error.output or "", wanted)) from None
     return usable(folder, wanted)
 
 
@@ -74,7 +81,8 @@ def fetch(folder: Path, wanted: str) -> list[str]:
 
     packages = packages_of(wanted)
     with tempfile.TemporaryDirectory() as ivy:
-        _resolve(packages, ivy)
+        with suppress(Exception):  # of a JVM that ends where something was not found: then nothing is there
+            _resolve(packages, ivy)
         shipped = {artifact(p.name) for p in (Path(pyspark.__file__).parent / "jars").glob("*.jar")}
         kept = [p for p in sorted((Path(ivy) / "jars").glob("*.jar")) if artifact(p.name) not in shipped]
         if not any(artifact(p.name) == packages[0].split(":")[1] for p in kept):
@@ -112,11 +120,38 @@ def main(argv: list[str]) -> int:
     wanted, folder = argv[-2], Path(argv[-1])
     if "--check" in argv:
         return 0 if present(folder, wanted) and (wanted not in PACKAGES or jvm.is_made(folder)) else 1
-    if not present(folder, wanted):
-        print("\n".join(fetch(folder, wanted)))
-    if wanted in PACKAGES or jvm.is_made(folder):
-        (jvm.make_beside if "--beside" in argv else jvm.make)(folder)
+    with _alone(folder) as waited:
+        if waited and present(folder, wanted):
+            return 0
+        if not present(folder, wanted):
+            _fetch_or_tell(folder, wanted)
+        if wanted in PACKAGES or jvm.is_made(folder):
+            (jvm.make_beside if "--beside" in argv else jvm.make)(folder)
     return 0
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[bool]:
+    """One process at a time; whether another one had to be waited for."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / LOCK).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            waited = False
+        except BlockingIOError:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            waited = True
+        yield waited
+
+
+def _fetch_or_tell(folder: Path, wanted: str) -> None:
+    """Leaves word of what went wrong, for the pages."""
+    try:
+        print("\n".join(fetch(folder, wanted)))
+    except BaseException as error:
+        (folder / FAILED).write_text(str(error) or type(error).__name__, encoding="utf-8")
+        raise
+    (folder / FAILED).unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

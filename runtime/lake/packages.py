@@ -1,9 +1,13 @@
-"""What Spark needs beside what it ships, by coordinates, and whether a folder has it. Standard library only."""
+"""What Spark needs beside what it ships, by coordinates, and whether a folder has it, or will."""
 
 from __future__ import annotations
 
+import fcntl
 import re
+from contextlib import suppress
 from pathlib import Path
+
+from runtime.config import from_env
 
 DELTA = ("io.delta:delta-spark_4.2_2.13:4.4.0",)
 #: PostgreSQL as a source; drivers of other databases are fetched by whoever needs them.
@@ -20,6 +24,11 @@ S3 = (
 PACKAGES = {"delta": DELTA + POSTGRESQL, "s3": DELTA + POSTGRESQL + S3}
 #: What is put into the folder last: where it is, the others are.
 LAST = {"delta": "delta-spark_", "s3": "hadoop-aws"}
+#: Beside the jars: held by whoever fetches; what the last fetch said that failed.
+LOCK, FAILED = "lock", "failed"
+COMING = "Waiting for Spark's jars: set-up still downloads them, and runs go by themselves once they are there."
+#: Folders whose jars were there.
+_seen: set[tuple[Path, str]] = set()
 
 
 def packages_of(wanted: str) -> tuple[str, ...]:
@@ -44,3 +53,40 @@ def artifact(file_name: str) -> str:
     name = re.sub(r"-\d[^/]*\.jar$", "", file_name)
     group, _, rest = name.partition("_")
     return rest if rest and ("." in group or group == rest) else name
+
+
+def why_missing(folder: Path, wanted: str) -> str:
+    """What whoever waits for the jars of the folder should know; empty where they are there, or nobody has tried to
+    fetch them."""
+    if (folder, wanted) not in _seen and usable(folder, wanted):
+        _seen.add((folder, wanted))
+    if (folder, wanted) in _seen:
+        return ""
+    if _is_held(folder / LOCK):
+        return COMING
+    with suppress(OSError):
+        return could_not((folder / FAILED).read_text(encoding="utf-8"), wanted)
+    return ""
+
+
+def could_not(said: str, wanted: str) -> str:
+    """The sentence for a fetch that failed with these last words."""
+    last = (said.strip().splitlines() or ["nothing"])[-1]
+    return f"the jars for Spark could not be fetched ({last}): {elsewhere(wanted)}"
+
+
+def elsewhere(wanted: str) -> str:
+    """The way out."""
+    command = f"{from_env().python} -m runtime.lake.jars {wanted} FOLDER"
+    return f"the next run tries again; offline, fetch them elsewhere ({command}) and set ONDATRA_JARS_DIR"
+
+
+def _is_held(lock: Path) -> bool:
+    try:
+        with lock.open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -17,10 +18,11 @@ from django.core.management.base import BaseCommand
 from ondatra_web import projects
 from ondatra_web.management.commands import first_user
 from ondatra_web.serving import ports, processes
+from ondatra_web.serving.fetching import Fetching
 from ondatra_web.serving.processes import Background, step
 from runtime.config import Config
 from runtime.errors import ConfigError
-from runtime.lake import jars, java
+from runtime.lake import jars, java, packages
 
 
 class Command(BaseCommand):
@@ -43,9 +45,8 @@ def up(config: Config) -> int:
     with ExitStack() as stack:
         processes.only_one(stack, config.data_dir)
         stack.callback(background.stop)
-        with step("Java and the jars for Spark"):
-            java.find()
-            jars.ready(config.jars_dir, "s3" if config.spark_needs_s3 else "delta")
+        java.find()
+        fetching = Fetching(partial(_jars, config))
         with step("database"):
             call_command("migrate", verbosity=0)
         projects.workspace_of(projects.DEFAULT)
@@ -56,17 +57,23 @@ def up(config: Config) -> int:
         port = ports.free(ports.WEB, "the pages")
         told = {"REDIS_URL": redis_url, "ONDATRA_WEB_HOST": ports.HOST, "ONDATRA_WEB_PORT": str(port)}
         threading.Thread(target=background.watch, args=("redis",), daemon=True).start()
-        threading.Thread(target=_announce, args=(config, port, background), daemon=True).start()
+        threading.Thread(target=_announce, args=(config, port, background, fetching), daemon=True).start()
         return processes.serve(config.project_dir, {**os.environ, **told})
 
 
-def _announce(config: Config, port: int, background: Background) -> None:
+def _jars(config: Config) -> None:
+    with step("the jars for Spark"):
+        jars.ready(config.jars_dir, "s3" if config.spark_needs_s3 else "delta")
+
+
+def _announce(config: Config, port: int, background: Background, fetching: Fetching) -> None:
     while not ports.answers(port):
         if background.ending:
             return
         time.sleep(0.1)
     print(
         f"\nOndatra serves {config.project_dir} at http://{ports.HOST}:{port}\n"
-        f"  `{config.command('run')}` in another terminal builds and sends; Ctrl-C ends everything\n",
+        f"  `{config.command('run')}` in another terminal builds and sends; Ctrl-C ends everything\n"
+        + (f"  {packages.COMING}\n" if fetching.goes_on else ""),
         flush=True,
     )
