@@ -1,8 +1,8 @@
 """Staged chunks that nothing needs any more: removed once they are as old as the records of their sync are kept.
 
 A chunk is needed while rows of it are undelivered, while its files wait for the store, and while a run that delivered
-it can be sent again record by record. What a dead process staged and no chunk names goes as well. May be broken off at
-any place.
+it can be sent again record by record. What a dead process staged and no chunk names goes as well, and what it
+had copied there for a run. May be broken off at any place.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from ondatra_web.models import UNDELIVERED, Chunk, Delivery, Run, Sync
+from runtime.sources import brought
 from runtime.staging import chunks
 
 log = logging.getLogger("ondatra.staged")
@@ -22,6 +23,7 @@ log = logging.getLogger("ondatra.staged")
 
 def remove_old() -> int:
     """One look at the staging area; how many runs' chunks are gone."""
+    brought.forget_dead()
     gone = 0
     for sync in Sync.objects.all():
         folder = f"{settings.ONDATRA.staging_url.rstrip('/')}/{sync.workspace_id}/{sync.pk}"

@@ -80,6 +80,15 @@ def scanned_bytes(kept: DataFrame) -> int | None:
     return sum(sizes) if sizes else None
 
 
+def asked_columns(frame: DataFrame) -> frozenset[str]:
+    """The columns that a query, planned without adaptive execution, would ask of other databases."""
+    plan: Any = frame._jdf
+    plan = plan.queryExecution().executedPlan()
+    below = plan.subqueriesAll()
+    scans = [scan for part in [plan, *map(below.apply, range(below.size()))] for scan in _scans(part)]
+    return frozenset(str(name) for scan in scans for name in scan.schema().fieldNames())
+
+
 def _scans(plan: Any) -> list[Any]:
     """Those of rows, as other databases give them, in a plan as it ran."""
     kind = str(plan.getClass().getSimpleName())

@@ -15,8 +15,8 @@ from runtime.lake.table import quoted
 from runtime.model import Column, Model
 from runtime.project.check import Project
 from runtime.sources import files
+from runtime.sources.copies import Copies
 from runtime.sources.plans import open_query
-from runtime.sources.tables import open_table
 from runtime.sql import SqlProblems
 
 if TYPE_CHECKING:
@@ -98,6 +98,7 @@ class Building:
     if it cannot have changed."""
 
     project: Project
+    copies: Copies
     lake: Lake
     model: Model
     work: SyncWork | None
@@ -210,14 +211,13 @@ class Building:
         from runtime.sources.columns import columns_of
 
         translated = self.project.translated[self.model.name]
+        outside = {name: self.copies.open(spark, name) for name in translated.tables if name not in self.project.models}
         for name, result in self.inputs.items():
             assert result.version is not None
             table = reading.read(spark, LakeTable(self.lake.table_url(name)), result.version)
             table.selectExpr(*map(read_back, result.columns)).createOrReplaceTempView(name.replace(".", "__"))
-        for name in translated.tables:
-            if name not in self.project.models:
-                connection = self.project.connections[name.split(".")[0]]
-                open_table(spark, connection, name).createOrReplaceTempView(name.replace(".", "__"))
+        for name, table in outside.items():
+            table.createOrReplaceTempView(name.replace(".", "__"))
         for file in translated.files:
             files.open_file(spark, file).createOrReplaceTempView(file.view)
         try:

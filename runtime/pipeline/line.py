@@ -25,6 +25,7 @@ from runtime.pipeline.building import Building, Lake, Remembered, Result, SyncWo
 from runtime.pipeline.crew import Crew, Said
 from runtime.project.check import Project
 from runtime.sources import duck
+from runtime.sources.copies import Copies
 from runtime.threads import LOOK_EVERY, watching
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ class Line:
         """Every model of the project, inputs first. A model that fails skips what reads it and nothing else."""
         left = list(self.project.order)
         with (
+            Copies(self.project.translated.values(), self.project.connections, self.project.columns) as self._copies,
             Crew(self.builds, self.session) as self._crew,
             watching(lambda: bool(self._begun), self._end_cancelled, ends=self.ledger.thread_ends),
         ):
@@ -219,6 +221,7 @@ class Line:
                 self.ledger.table_url(name)  # known from here on without the database
             building = Building(
                 self.project,
+                self._copies,
                 self.ledger,
                 model,
                 work,

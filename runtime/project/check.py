@@ -44,8 +44,8 @@ class Analyse(Protocol):
 
 @dataclass(frozen=True)
 class Project:
-    """A project without problems. `order` has inputs before what reads them; without Spark some models have no
-    translation yet."""
+    """A project without problems. `order` has inputs before what reads them; `columns` are those of models and of
+    connections' tables. Without Spark some models have no translation and no columns yet."""
 
     folder: Path
     models: dict[str, Model]
@@ -54,6 +54,7 @@ class Project:
     inputs: dict[str, tuple[str, ...]]
     warnings: tuple[Problem, ...] = ()
     connections: Mapping[str, Connection] = field(default_factory=dict)
+    columns: Mapping[str, tuple[Column, ...]] = field(default_factory=dict)
 
 
 @dataclass
@@ -141,6 +142,7 @@ def check_project(
         {n: check.inputs[n] for n in kept},
         warnings,
         check.settings.connections,
+        check.columns,
     ), problems
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import atexit
 import datetime as dt
+import fcntl
 import threading
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from typing import IO
 
 from runtime.config import from_env
 from runtime.errors import StoreError
@@ -19,7 +21,7 @@ from runtime.store.base import Store
 from runtime.store.opening import open_store
 
 FOLDER = "sources"
-#: What a process left that died lies there for so many days: longer than any run.
+#: What a process left that died on another machine lies there for so many days: longer than any run.
 KEPT_DAYS = 7
 #: States of one read that are kept: builds side by side may have begun with one that is no longer the newest.
 MOST_STATES = 3
@@ -45,24 +47,52 @@ def bring(of: str, state: str, files: Mapping[str, Path]) -> list[str]:
         return list(states[state])
 
 
+def place() -> tuple[Store, str]:
+    """The folder of this process, in its store: for whatever executors read until this process ends, or sooner."""
+    with _guard:
+        return _mine(from_env().staging_url)
+
+
 @lru_cache(maxsize=1)
 def _mine(staging_url: str) -> tuple[Store, str]:
-    """The folder of this process, whose name begins with today's date."""
-    store, today = open_store(staging_url), dt.datetime.now(dt.UTC).date()
-    _forget_old(store, today)
-    mine = f"{FOLDER}/{today}-{uuid.uuid4().hex[:12]}"
-
-    def end() -> None:
-        with suppress(StoreError):  # then it is forgotten as an old one
-            store.delete_prefix(mine)
-
-    atexit.register(end)
-    return store, mine
+    """Its name begins with today's date; a lock that goes with the process says that it is in use."""
+    forget_dead()
+    store, name = open_store(staging_url), f"{dt.datetime.now(dt.UTC).date()}-{uuid.uuid4().hex[:12]}"
+    lock = _lock(name)
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    held = lock.open("w")
+    fcntl.flock(held, fcntl.LOCK_EX)
+    atexit.register(_end, store, name, held)
+    return store, f"{FOLDER}/{name}"
 
 
-def _forget_old(store: Store, today: dt.date) -> None:
+def _end(store: Store, name: str, held: IO[str]) -> None:
+    with suppress(StoreError):  # then it is forgotten as one of a dead process
+        store.delete_prefix(f"{FOLDER}/{name}")
+        _lock(name).unlink(missing_ok=True)
+    held.close()
+
+
+def forget_dead() -> None:
+    """What processes left goes: those that died on this machine, and on others after some days."""
+    store, today = open_store(from_env().staging_url), dt.datetime.now(dt.UTC).date()
     with suppress(StoreError):
-        for path in list(store.list(FOLDER)):
-            date = dt.date.fromisoformat(path.split("/")[1][:10])
-            if (today - date).days > KEPT_DAYS:
-                store.delete(path)
+        for name in sorted({path.split("/")[1] for path in store.list(FOLDER)}):
+            date = dt.date.fromisoformat(name[:10])
+            if (today - date).days > KEPT_DAYS or _is_free(_lock(name)):
+                store.delete_prefix(f"{FOLDER}/{name}")
+                _lock(name).unlink(missing_ok=True)
+
+
+def _lock(name: str) -> Path:
+    return from_env().locks_dir / f"{FOLDER}-{name}.lock"
+
+
+def _is_free(lock: Path) -> bool:
+    """Whether the process is known to be gone; of one on another machine there is no lock here."""
+    try:
+        with lock.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

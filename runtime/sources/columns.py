@@ -49,7 +49,16 @@ def columns_of(schema: StructType) -> tuple[Column, ...]:
 
 def empty(spark: SparkSession, columns: Iterable[Column]) -> DataFrame:
     """No rows of these columns."""
-    return spark.createDataFrame([], ", ".join(f"{quoted(c.name)} {c.spark_type}" for c in columns))
+    return spark.createDataFrame([], _ddl(columns))
+
+
+def unknown(spark: SparkSession, columns: Iterable[Column]) -> DataFrame:
+    """Rows of these columns of which Spark knows nothing when it plans, not even that there are none."""
+    return spark.createDataFrame(spark.sparkContext.emptyRDD(), _ddl(columns))
+
+
+def _ddl(columns: Iterable[Column]) -> str:
+    return ", ".join(f"{quoted(c.name)} {c.spark_type}" for c in columns)
 
 
 def duckdb_type(kind: DataType) -> str:

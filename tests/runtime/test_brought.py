@@ -69,7 +69,19 @@ def test_what_a_process_brought_goes_with_it(staging: Path, tmp_path: Path) -> N
     assert path.is_relative_to(staging / "sources") and not path.exists()
 
 
-def test_what_a_dead_process_left_goes_after_a_week(staging: Path, tmp_path: Path) -> None:
+def test_what_a_process_left_that_was_killed_goes_with_the_next_look(staging: Path, tmp_path: Path) -> None:
+    (tmp_path / "part").write_bytes(b"rows")
+    here = brought.bring("read", "state", {"0.parquet": tmp_path / "part"})[0]
+    killed = [sys.executable, "-c", f"{BRINGS}\nimport os; sys.stdout.flush(); os.kill(os.getpid(), 9)"]
+    done = subprocess.run([*killed, str(tmp_path / "part")], cwd=ROOT, capture_output=True, text=True, check=False)
+    left = Path(done.stdout.strip().removeprefix("file://"))
+    assert left.exists()
+
+    brought.forget_dead()
+    assert (left.exists(), Path(here.removeprefix("file://")).exists()) == (False, True)
+
+
+def test_what_a_process_left_on_another_machine_goes_after_a_week(staging: Path, tmp_path: Path) -> None:
     today = dt.datetime.now(dt.UTC).date()
     for days in (7, 8):
         left = staging / "sources" / f"{today - dt.timedelta(days=days)}-dead" / "state" / "0.parquet"
