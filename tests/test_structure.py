@@ -20,7 +20,15 @@ DOCS = "\n".join(p.read_text(encoding="utf-8") for p in [ROOT / "README.md", *so
 ENVIRONMENT = re.compile(
     r"""(?:environ(?:\.get)?[\[(]|env\.\w+\()\s*(?:\d+,\s*)?["']([A-Z][A-Z0-9_]{2,}[A-Z0-9])["']"""
 )
-NOT_OURS = {"PATH", "PYTHON", "PYTHONUNBUFFERED", "DEBIAN_FRONTEND", "DJANGO_SETTINGS_MODULE", "HOME"}
+NOT_OURS = {
+    "PATH",
+    "PYTHON",
+    "PYTHONUNBUFFERED",
+    "DEBIAN_FRONTEND",
+    "DJANGO_SETTINGS_MODULE",
+    "HOME",
+    "SPARK_LOCAL_DIRS",
+}
 MOST_LINES, MOST_OF_A_FUNCTION = 400, 60
 PAGES = {
     ".html": (160, sorted((ROOT / "templates").rglob("*.html"))),

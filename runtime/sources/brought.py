@@ -1,5 +1,5 @@
-"""Files of the driver's disk, brought to where executors elsewhere read them: the staging area, until this process
-ends."""
+"""What executors elsewhere read of source files: files of the driver's disk, brought to the staging area, and what they
+wrote there themselves of files that they have too. Both stay until this process ends."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import datetime as dt
 import fcntl
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -25,6 +25,8 @@ FOLDER = "sources"
 KEPT_DAYS = 7
 #: States of one read that are kept: builds side by side may have begun with one that is no longer the newest.
 MOST_STATES = 3
+#: As long may a read take whose parts are put into a bucket.
+UPLOAD_SECONDS = 6 * 3600
 _guard = threading.Lock()
 _brought: dict[str, dict[str, tuple[str, ...]]] = {}  # by read and state
 
@@ -32,14 +34,36 @@ _brought: dict[str, dict[str, tuple[str, ...]]] = {}  # by read and state
 def bring(of: str, state: str, files: Mapping[str, Path]) -> list[str]:
     """The paths, as Spark takes them, of these files by their new names. One state `of` a read is brought once; those
     before the last ones go, since no build reads them any more."""
+
+    def put(store: Store, folder: str) -> list[str]:
+        paths = [f"{folder}/{new}" for new in files]
+        for path, file in zip(paths, files.values(), strict=True):
+            store.put_file(path, file)
+        return paths
+
+    return _once(of, state, put)
+
+
+def made(of: str, state: str, make: Callable[[Path | None, Callable[[str], str]], bool]) -> list[str]:
+    """The same of files that executors write, if `make` says that they did; none if not. It is told the folder, if all
+    machines have it, and of each file the address at which it is put there, if not."""
+
+    def put(store: Store, folder: str) -> list[str]:
+        there = store.local(folder) if store.near else None
+        return [folder] if make(there, lambda name: store.upload_url(f"{folder}/{name}", UPLOAD_SECONDS)) else []
+
+    return _once(of, state, put)
+
+
+def _once(of: str, state: str, put: Callable[[Store, str], list[str]]) -> list[str]:
     with _guard:
         states = _brought.setdefault(of, {})
         store, mine = _mine(from_env().staging_url)
         if state not in states:
-            paths = [f"{mine}/{of}/{state}/{new}" for new in files]
-            for path, file in zip(paths, files.values(), strict=True):
-                store.put_file(path, file)
-            states[state] = tuple(path_of(store.url_of(path)) for path in paths)
+            paths = tuple(path_of(store.url_of(path)) for path in put(store, f"{mine}/{of}/{state}"))
+            if not paths:
+                return []
+            states[state] = paths
             for old in list(states)[:-MOST_STATES]:
                 del states[old]
                 with suppress(StoreError):  # it goes with the process

@@ -15,21 +15,23 @@ import shutil
 import threading
 import time
 import weakref
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
 
 from runtime.config import from_env
-from runtime.errors import BuildError
-from runtime.sources import brought
+from runtime.sources import brought, spread
+from runtime.sources.reading import not_read, place_of, refused, rows
+from runtime.sources.spread import Files
 from runtime.sql import delta
-from runtime.sql.files import call
+from runtime.sql.confined import text
 from runtime.sql.model import FileRead, SqlProblems
 from runtime.sql.opened import Opened
-from runtime.sql.places import Match, Place
-from runtime.sql.said import brief, one_line
-from runtime.sql.types import Type, name_quoted, parse
+from runtime.sql.places import Match
+from runtime.sql.types import name_quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,26 +44,6 @@ _PLAIN = re.compile(
 )
 _guard = threading.Lock()
 _staging: dict[str, threading.Lock] = {}  # by the name of the folder that is being made
-_PARQUET = {
-    "UTINYINT": "SMALLINT",
-    "USMALLINT": "INTEGER",
-    "UINTEGER": "BIGINT",
-    "UBIGINT": "DECIMAL(20,0)",
-    "HUGEINT": "DECIMAL(38,0)",
-    "UUID": "VARCHAR",
-    "JSON": "VARCHAR",
-    "ENUM": "VARCHAR",
-    "TIMESTAMP_S": "TIMESTAMP",
-    "TIMESTAMP_MS": "TIMESTAMP",
-    "NULL": "VARCHAR",
-}
-
-
-def place_of(read: FileRead) -> Place:
-    """Where the read may look for its files; a FileRead of a translation always says it."""
-    if read.place is None:
-        raise BuildError(f"{read.function}({', '.join(read.paths)}): where it may read is not known")
-    return read.place
 
 
 def files_of(read: FileRead) -> list[Match]:
@@ -69,7 +51,7 @@ def files_of(read: FileRead) -> list[Match]:
     try:
         return [m for m in place_of(read).matches(read.paths) if m.real.is_file()]
     except SqlProblems as error:
-        raise _not_read(read, error) from None
+        raise not_read(read, error) from None
 
 
 def fingerprint(read: FileRead) -> str | None:
@@ -94,10 +76,7 @@ def open_file(spark: SparkSession, read: FileRead) -> DataFrame:
         weakref.finalize(spark, opened.close)
         frame = spark.read.parquet(*_seen(spark, read.view, opened))
     else:
-        folder = staged(read)
-        frame = spark.read.parquet(
-            *([str(folder)] if _here(spark) else brought.bring(read.view, folder.name, _parts(folder)))
-        )
+        frame = spark.read.parquet(*([str(staged(read, spark))] if _here(spark) else _staged_elsewhere(spark, read)))
     return frame.selectExpr(
         *(f"CAST({name_quoted(c.name)} AS {c.spark_type}) AS {name_quoted(c.name)}" for c in read.columns)
     )
@@ -120,6 +99,18 @@ def _seen(spark: SparkSession, view: str, opened: Opened) -> list[str]:
     return brought.bring(view, name, {f"{n}.parquet": Path(path) for n, path in enumerate(opened.numbered())})
 
 
+def _staged_elsewhere(spark: SparkSession, read: FileRead) -> list[str]:
+    """The rows of a read where executors elsewhere find them: written by these where they have the files at the same
+    paths, else by this process."""
+    matches = files_of(read)
+    with _opened(read, matches) as opened:
+        make = partial(spread.copied, spark, read, Files(opened, elsewhere=True))
+        if paths := brought.made(read.view, _state(read, matches), make):
+            return paths
+    folder = staged(read)
+    return brought.bring(read.view, folder.name, _parts(folder))
+
+
 def _parts(folder: Path) -> dict[str, Path]:
     """What DuckDB wrote, by names that Spark reads."""
     return {f"{n}.parquet": path for n, path in enumerate(sorted(folder.rglob("*.parquet")))}
@@ -134,7 +125,7 @@ def _delta(spark: SparkSession, read: FileRead) -> Path:
     try:
         opened, folder = delta.opened(place_of(read), Path(read.paths[0]))
     except (SqlProblems, ValueError, OSError) as error:
-        raise _not_read(read, error) from None
+        raise not_read(read, error) from None
     weakref.finalize(spark, opened.close)
     return folder if _here(spark) else Path(read.paths[0]).resolve()
 
@@ -158,87 +149,50 @@ def _direct(read: FileRead) -> Opened | None:
     return None
 
 
-def staged(read: FileRead) -> Path:
-    """A folder of Parquet with the rows as DuckDB reads them; made once for one state of the files."""
+def staged(read: FileRead, spark: SparkSession | None = None) -> Path:
+    """A folder of Parquet with the rows as DuckDB reads them; made once for one state of the files: by the tasks of a
+    Spark on this machine where they are many or large."""
     matches = files_of(read)
-    infos = [(str(m.path), m.real.stat()) for m in matches]
-    state = [[path, info.st_size, info.st_mtime_ns] for path, info in infos]
-    name = hashlib.sha256(json.dumps([read.view, state]).encode()).hexdigest()[:24]
+    name = _state(read, matches)
     with _guard:
         folder = _scratch() / name
         guard = _staging.setdefault(name, threading.Lock())
     with guard:  # models that are built side by side may read the same file
         if not (folder / "_SUCCESS").exists():
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
             with _opened(read, matches) as opened:
-                _copy(read, opened, folder)
+                if spark is None or not spread.copied(spark, read, Files(opened), folder):
+                    _copy(read, opened, folder)
             (folder / "_SUCCESS").touch()
     return folder
+
+
+def _state(read: FileRead, matches: Sequence[Match]) -> str:
+    """A name for what is read of these files as they are."""
+    infos = [(str(m.path), m.real.stat()) for m in matches]
+    state = [[path, info.st_size, info.st_mtime_ns] for path, info in infos]
+    return hashlib.sha256(json.dumps([read.view, state]).encode()).hexdigest()[:24]
 
 
 def _opened(read: FileRead, matches: list[Match]) -> Opened:
     try:
         return Opened(matches, place_of(read))
     except SqlProblems as error:
-        raise _not_read(read, error) from None
-
-
-def _not_read(read: FileRead, error: Exception) -> BuildError:
-    said = error.problems[0][1] if isinstance(error, SqlProblems) else str(error)
-    return BuildError(f"{read.function}({', '.join(map(repr, shown(read)))}): {said}")
+        raise not_read(read, error) from None
 
 
 def _copy(read: FileRead, opened: Opened, folder: Path) -> None:
-    columns = ", ".join(
-        f'CAST({_source(c.name, read, opened)} AS {parquet_type(parse(c.duckdb_type))}) AS "{_doubled(c.name)}"'
-        for c in read.columns
-    )
+    """Writes the rows by the DuckDB of this process."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     try:
         with opened.duckdb(threads=2, spill=folder.parent) as con:
-            source = call(read.function, opened.patterns(), dict(read.options))
             con.execute(
-                f"COPY (SELECT {columns} FROM {source}) TO '{str(folder).replace(chr(39), chr(39) * 2)}' "
+                f"COPY ({rows(read, str(opened.folder), opened.paths)}) TO {text(str(folder))} "
                 "(FORMAT parquet, COMPRESSION zstd, PER_THREAD_OUTPUT true, OVERWRITE_OR_IGNORE true)"
             )
     except duckdb.Error as error:
         shutil.rmtree(folder, ignore_errors=True)
-        told = opened.said(one_line(brief(str(error))), str(place_of(read).project))
-        raise BuildError(f"{read.function}({', '.join(map(repr, shown(read)))}): {told}") from None
-
-
-def _source(column: str, read: FileRead, opened: Opened) -> str:
-    """A column as DuckDB reads it; the file's name without the folder of links."""
-    wanted = dict(read.options).get("filename")
-    named = wanted if isinstance(wanted, str) and wanted.lower() not in ("true", "false") else "filename"
-    if wanted and column.lower() == named.lower():
-        return f'substr("{_doubled(column)}", {len(str(opened.folder)) + 1})'
-    return f'"{_doubled(column)}"'
-
-
-def shown(read: FileRead) -> list[str]:
-    """The paths as a person knows them: relative to the project folder where they lie in it."""
-    project = place_of(read).project
-    return [os.path.relpath(p, project) if Path(p).is_relative_to(project) else p for p in read.paths]
-
-
-def parquet_type(t: Type) -> str:
-    """The DuckDB type that Parquet and Spark hold without loss."""
-    if t.name == "LIST":
-        return parquet_type(t.element) + "[]"
-    if t.name == "MAP":
-        return f"MAP({parquet_type(t.args[0])}, {parquet_type(t.args[1])})"
-    if t.name == "STRUCT":
-        return (
-            "STRUCT("
-            + ", ".join(f'"{_doubled(n)}" {parquet_type(a)}' for n, a in zip(t.fields, t.args, strict=True))
-            + ")"
-        )
-    return _PARQUET.get(t.name, str(t))
-
-
-def _doubled(name: str) -> str:
-    return name.replace('"', '""')
+        raise refused(read, str(error), str(opened.folder)) from None
 
 
 def _scratch() -> Path:

@@ -23,8 +23,8 @@ from runtime.model import Column
 
 from . import types
 from .bunches import FORM, Described, Renamed, described, is_renamed, plain_ctes, side_by_side, together
+from .confined import NO_EXTENSIONS
 from .model import SqlProblems
-from .opened import NO_EXTENSIONS
 from .said import GateError
 from .tree import Node, first_offset, line_of, quoted, walk
 from .types import Type

@@ -20,6 +20,7 @@ from typing import Self
 
 import duckdb
 
+from .confined import confined
 from .model import SqlProblems
 from .places import Look, Match, Place
 
@@ -53,25 +54,17 @@ class Opened:
 
     def patterns(self) -> tuple[str, ...]:
         """The paths for DuckDB, which takes a path for a pattern."""
-        return tuple(re.sub(r"[*?\[]", r"[\g<0>]", str(path)) for path in self.paths)
+        return tuple(map(as_pattern, self.paths))
 
     def said(self, message: str, project: str) -> str:
         """A reader's message with the paths that a person knows."""
-        for known in (f"{self.folder}/{project.strip('/')}/", str(self.folder)):
-            message = message.replace(known, "")
-        return re.sub(r"\[([*?\[])\]", r"\1", message)
+        return said(message, str(self.folder), project)
 
     @contextmanager
     def duckdb(self, threads: int = 1, spill: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection that opens these files, what it writes below `spill`, and nothing else."""
-        with duckdb.connect(":memory:", config={"threads": threads, **NO_EXTENSIONS}) as con:
-            if spill:
-                con.execute(f"SET allowed_directories = [{_text(str(spill))}]")
-            con.execute(f"SET temp_directory = {_text(f'{spill}/spilled' if spill else '')}")
-            con.execute(f"SET allowed_paths = [{', '.join(map(_text, {*map(str, self.paths), *self.patterns()}))}]")
-            con.execute("SET memory_limit = '1GB'; SET TimeZone = 'UTC'; SET python_enable_replacements = false")
-            con.execute("SET preserve_insertion_order = false")
-            con.execute("SET enable_external_access = false; SET lock_configuration = true")
+        paths = {*map(str, self.paths), *self.patterns()}
+        with confined(paths, threads=threads, spill=str(spill or "")) as con:
             yield con
 
     def close(self) -> None:
@@ -102,12 +95,16 @@ class Opened:
         return link
 
 
-#: What no DuckDB that meets a project's text ever loads.
-NO_EXTENSIONS = {
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "allow_community_extensions": "false",
-}
+def as_pattern(path: Path) -> str:
+    """A path for DuckDB, which takes it for a pattern."""
+    return re.sub(r"[*?\[]", r"[\g<0>]", str(path))
+
+
+def said(message: str, folder: str, project: str) -> str:
+    """A reader's message about files below a folder of links, with the paths that a person knows."""
+    for known in (f"{folder}/{project.strip('/')}/", folder):
+        message = message.replace(known, "")
+    return re.sub(r"\[([*?\[])\]", r"\1", message)
 
 
 def open_checked(match: Match, look: Look, line: int = 1) -> int:
@@ -139,7 +136,3 @@ def _room(files: int) -> bool:
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, hard), hard))
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= 2 * files + 256
-
-
-def _text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -52,6 +52,11 @@ class Store(ABC):
     def put_file(self, path: str, file: Path) -> None:
         """The same with a file of any size, which is not read into memory at once."""
 
+    def upload_url(self, path: str, seconds: int) -> str:
+        """A secret address at which a process without credentials may put this one file (HTTP PUT) for so long; empty
+        where whoever sees the same disk writes it."""
+        return ""
+
     @abstractmethod
     def get(self, path: str) -> bytes:
         """Raises StoreError where there is no such file."""

@@ -6,6 +6,7 @@ import io
 import os
 import uuid
 
+import duckdb
 import pytest
 from proxy import before
 from seaweed import BUCKET, S3Server
@@ -14,6 +15,7 @@ from test_records import put, record
 from runtime.errors import ConfigError, StoreError
 from runtime.records import exports, query
 from runtime.records.filter import Filter
+from runtime.sources import read_task
 from runtime.store.base import AlreadyThere, Credentials
 from runtime.store.folder import FolderStore
 from runtime.store.opening import open_store
@@ -265,3 +267,24 @@ def test_a_role_gives_credentials_that_renew_themselves(monkeypatch, tmp_path):
 
 def test_credentials_do_not_show_their_secret():
     assert "geheim" not in repr(Credentials("key", "geheim"))
+
+
+@pytest.mark.server
+def test_a_process_without_credentials_puts_one_file_by_the_address_of_its_upload(s3, tmp_path):
+    store = S3Store(BUCKET, "staging", credentials=own(s3), cache_dir=tmp_path / "cache")
+    told = {
+        "paths": [],
+        "files": [],
+        "folder": "",
+        "name": "",
+        "select": "SELECT 1 AS id",
+        "version": duckdb.__version__,
+        "alike": [],
+    }
+    address = store.upload_url("sources/0.parquet", 60)
+    other = address.replace("0.parquet", "1.parquet")
+
+    came = [read_task.copy({**told, "upload": url}) for url in (address, other)]
+    assert came == ["", "a task met HTTPError"]
+    assert list(store.list("sources")) == ["sources/0.parquet"]
+    assert duckdb.sql(f"FROM read_parquet('{store.local('sources/0.parquet')}')").fetchall() == [(1,)]
