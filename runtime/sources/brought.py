@@ -28,6 +28,7 @@ MOST_STATES = 3
 #: As long may a read take whose parts are put into a bucket.
 UPLOAD_SECONDS = 6 * 3600
 _guard = threading.Lock()
+_bringing: dict[str, threading.Lock] = {}  # by read
 _brought: dict[str, dict[str, tuple[str, ...]]] = {}  # by read and state
 
 
@@ -57,8 +58,9 @@ def made(of: str, state: str, make: Callable[[Path | None, Callable[[str], str]]
 
 def _once(of: str, state: str, put: Callable[[Store, str], list[str]]) -> list[str]:
     with _guard:
-        states = _brought.setdefault(of, {})
+        states, guard = _brought.setdefault(of, {}), _bringing.setdefault(of, threading.Lock())
         store, mine = _mine(from_env().staging_url)
+    with guard:  # models that are built side by side may read the same
         if state not in states:
             paths = tuple(path_of(store.url_of(path)) for path in put(store, f"{mine}/{of}/{state}"))
             if not paths:

@@ -25,7 +25,7 @@ import duckdb
 from runtime.config import from_env
 from runtime.sources import brought, spread
 from runtime.sources.reading import not_read, place_of, refused, rows
-from runtime.sources.spread import Files
+from runtime.sources.spread import THREADS, Files
 from runtime.sql import delta
 from runtime.sql.confined import text
 from runtime.sql.model import FileRead, SqlProblems
@@ -185,7 +185,7 @@ def _copy(read: FileRead, opened: Opened, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     try:
-        with opened.duckdb(threads=2, spill=folder.parent) as con:
+        with opened.duckdb(threads=THREADS, spill=folder.parent) as con:
             con.execute(
                 f"COPY ({rows(read, str(opened.folder), opened.paths)}) TO {text(str(folder))} "
                 "(FORMAT parquet, COMPRESSION zstd, PER_THREAD_OUTPUT true, OVERWRITE_OR_IGNORE true)"

@@ -34,8 +34,10 @@ LARGE = 128_000_000
 #: Bytes of a task at least, and bytes that a task reads while it would look at all files once: it looks at them first,
 #: and shall read for four times as long.
 A_TASK, WHILE_LOOKING = 64_000_000, 400_000_000
+#: Threads of the driver's own DuckDB: with no more cores on this machine it is done sooner than tasks.
+THREADS = 2
 #: Tasks for each core at most: some files take longer than others.
-FOR_A_CORE = 3
+FOR_A_CORE = 2
 #: What a compressed file counts.
 COMPRESSED = {".gz": 5, ".zst": 5}
 
@@ -98,7 +100,7 @@ def copied(
 def _parts(spark: SparkSession, read: FileRead, files: Files) -> list[range]:
     """The files of each task; one or none where tasks are no gain."""
     sizes, cores = files.bytes, spark.sparkContext.defaultParallelism
-    if len(sizes) < 2 or sum(sizes) < LARGE or cores < 2:
+    if len(sizes) < 2 or sum(sizes) < LARGE or not (files.elsewhere or cores > THREADS):
         return []
     least = max(A_TASK, int(WHILE_LOOKING * _looking(read, files.opened)))
     return shares(sizes, min(sum(sizes) // least, FOR_A_CORE * cores))

@@ -124,7 +124,7 @@ def read_of(tmp_path: Path) -> Callable[[str, Mapping[str, str | bytes]], FileRe
 
 @pytest.fixture
 def why(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Every read of more than one file is large; what tasks say of their parts."""
+    """Every read of more than one file is large, and two cores are enough; what tasks say of their parts."""
     said: list[str] = []
     run = spread._run
 
@@ -132,7 +132,7 @@ def why(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         said.extend(run(spark, told))
         return said
 
-    for limit in ("LARGE", "A_TASK", "WHILE_LOOKING"):
+    for limit in ("LARGE", "A_TASK", "THREADS", "WHILE_LOOKING"):
         monkeypatch.setattr(spread, limit, 1)
     monkeypatch.setattr(spread, "_run", heard)
     return said
@@ -172,10 +172,13 @@ def test_what_tasks_would_not_read_alike_is_read_or_refused_by_this_process(
     assert shared == alone and any(told in said for said in why)
 
 
-def test_few_bytes_are_read_by_this_process(spark: Any, read_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spread, "_run", lambda *_: pytest.fail("tasks were asked"))
+@pytest.mark.parametrize("limit, value", [("LARGE", 1 << 40), ("THREADS", 2)])
+def test_where_tasks_are_no_gain_this_process_reads(
+    spark: Any, read_of: Any, why: list[str], monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+) -> None:
+    monkeypatch.setattr(spread, limit, value)
     sql, contents = CASES["by name, with the file"]
-    assert len(rows(files.staged(read_of(sql, contents), spark))) > MANY
+    assert len(rows(files.staged(read_of(sql, contents), spark))) > MANY and why == []
 
 
 def test_executors_elsewhere_that_have_the_files_write_where_all_find_them(
@@ -187,7 +190,7 @@ def test_executors_elsewhere_that_have_the_files_write_where_all_find_them(
     found = sorted(map(str, files.open_file(spark, read).collect()))
     monkeypatch.setattr(files, "_here", lambda _: True)
     monkeypatch.setattr(spread, "LARGE", 1 << 40)
-    assert (found, why) == (sorted(map(str, files.open_file(spark, read).collect())), [""] * 6)
+    assert (found, why) == (sorted(map(str, files.open_file(spark, read).collect())), [""] * 4)
 
 
 def told(folder: Path, **other: Any) -> dict[str, Any]:
