@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from runtime.kinds import append, merge, partition, scd2, table, tracked
+from runtime.kinds import append, merge, one_pass, partition, scd2, table, tracked
 from runtime.kinds.build import Asked, Build
 from runtime.kinds.built import BuildOptions, Built
 from runtime.kinds.sieve import find
@@ -66,7 +66,8 @@ def build_model(
 
 def _made(build: Build) -> Built:
     try:
-        unchanged = None if find.goes_ahead(build) else build.unchanged()
+        ahead = one_pass.fits(build) or find.goes_ahead(build)
+        unchanged = None if ahead else build.unchanged()
         if unchanged is None:
             build.fit()
         return unchanged or KINDS[build.model.kind](build)

@@ -16,8 +16,8 @@ from runtime.kinds.amounts import Amounts
 from runtime.kinds.aside import aside
 from runtime.kinds.built import Feed
 from runtime.kinds.writer import broadcast
-from runtime.lake import effort, internals
-from runtime.lake.internals import Opened
+from runtime.lake import effort, internals, vectors
+from runtime.lake.internals import Actions, Opened
 from runtime.lake.table import quoted
 
 if TYPE_CHECKING:
@@ -68,21 +68,21 @@ def _updated(build: Build, rows: DataFrame, old: DataFrame, update: Mapping[str,
     return both.select(*values, ROWID)
 
 
-def write(build: Build, table: Opened, new: DataFrame, old: DataFrame, amounts: Amounts) -> None:
+def write(
+    build: Build, table: Opened, new: DataFrame, old: DataFrame, amounts: Amounts, *, computed: bool = False
+) -> None:
     """Makes the commit; `build.version` is its version then, and `build.feed` what it tells the change feed.
 
-    `new` has the table's columns, and a row id where it replaces a row; `old` is computed, has where each row lies, and
-    what the feed says of it.
+    `new` has the table's columns, and a row id where it replaces a row; it is computed where that is said. `old` is
+    computed, has where each row lies, and what the feed says of it.
     """
     internals.activate(build.spark)
-    with aside(build.spark, lambda: table.without(old)) as removed:
-        rows, told = _rows(build, new, old, table.highest(ROWID))
-    gone = removed()
-
     with build.writer.told():
-        added = table.written(_laid(build, rows.unionByName(told), amounts), ROWID if amounts.inserted else None)
+        with aside(build.spark, lambda: _removed(table, old, amounts)) as removed:
+            rows, told = _rows(build, new, old, table.highest(ROWID), computed=computed)
+            added = table.written(_laid(build, rows.unionByName(told), amounts), ROWID if amounts.inserted else None)
         build.writer.is_committing = True
-        table.commit(gone, added)
+        table.commit(removed(), added)
     build.writer.look()
 
     counts = {
@@ -94,21 +94,25 @@ def write(build: Build, table: Opened, new: DataFrame, old: DataFrame, amounts: 
     build.feed = Feed(told, {kind: n for kind, n in counts.items() if n}, build.version)
 
 
-def _rows(build: Build, new: DataFrame, old: DataFrame, highest: int) -> tuple[DataFrame, DataFrame]:
-    """The table's new rows, and the feed's: old images, new ones, inserted and deleted rows."""
-    from pyspark.sql import functions as F
+def _removed(table: Opened, old: DataFrame, amounts: Amounts) -> Actions:
+    gone = amounts.updated + amounts.deleted
+    if not gone:
+        return table.nothing()
+    few = vectors.without(table, old) if gone <= vectors.MOST_ROWS else None
+    return table.without(old) if few is None else few
 
-    columns = [*map(quoted, build.source.columns), ROWID]
-    changed = new.filter(F.col(ROWID).isNotNull()).select(*columns, F.lit("update_postimage").alias(CHANGE))
+
+def _rows(build: Build, new: DataFrame, old: DataFrame, highest: int, *, computed: bool) -> tuple[DataFrame, DataFrame]:
+    """The table's new rows, and the feed's: old images, new ones, inserted and deleted rows."""
+    columns = [*map(quoted, build.source.columns)]
+    changed = new.filter(f"{ROWID} IS NOT NULL").selectExpr(*columns, ROWID, f"'update_postimage' AS {CHANGE}")
     # one task counts them, so the ids are dense
-    fresh = (
-        new.filter(F.col(ROWID).isNull())
-        .coalesce(1)
-        .withColumn(ROWID, F.monotonically_increasing_id() + F.lit(highest + 1))
-    )
-    kept = build.keep(changed.unionByName(fresh.select(*columns, F.lit("insert").alias(CHANGE))))
-    told = kept.unionByName(old.select(*columns, CHANGE))
-    return kept.withColumn(CHANGE, F.lit(None).cast("string")), told
+    number = f"monotonically_increasing_id() + {highest + 1}L AS {ROWID}"
+    fresh = new.filter(f"{ROWID} IS NULL").coalesce(1).selectExpr(*columns, number, f"'insert' AS {CHANGE}")
+    # of rows that are there, the same count gives the same ids each time
+    kept = changed.unionByName(fresh) if computed else build.keep(changed.unionByName(fresh))
+    told = kept.unionByName(old.selectExpr(*columns, ROWID, CHANGE))
+    return kept.selectExpr(*columns, ROWID, f"CAST(NULL AS STRING) AS {CHANGE}"), told
 
 
 def _laid(build: Build, rows: DataFrame, amounts: Amounts) -> DataFrame:

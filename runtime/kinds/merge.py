@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from runtime.columns import H1, H2, KEY, ROWID
-from runtime.kinds import groups, max_deletes
+from runtime.kinds import groups, max_deletes, one_pass
 from runtime.kinds.amounts import Amounts
 from runtime.kinds.aside import aside
 from runtime.kinds.build import Build
 from runtime.kinds.built import Built
 from runtime.kinds.counts import Counts
 from runtime.kinds.groups import LINES, N, S, X, Y
+from runtime.kinds.one_pass import Changes
 from runtime.kinds.sieve import commit, filters, find
 from runtime.kinds.sieve.found import Found
 from runtime.lake import effort
@@ -33,6 +34,8 @@ def make(build: Build) -> Built:
             build.writer.insert(rows, counts.changed)
             filters.begin(build, counts.changed)
         return build.built(counts, previous)
+    if one_pass.fits(build) and (few := one_pass.find(build)) is not None:
+        return _commit_few(build, few)
     found = find.find(build)
     if found is not None:
         return _commit(build, found)
@@ -142,6 +145,16 @@ def _commit(build: Build, found: Found) -> Built:
             commit.write(build, found)
         else:
             build.writer.insert(found.new, found.counts.changed, computed=True)
+    return build.built(found.counts, previous)
+
+
+def _commit_few(build: Build, found: Changes) -> Built:
+    if not found.amounts.all:
+        return build.settled(found.counts)
+    max_deletes.check(build, found.counts, lambda: found.lines.filter("__ondatra_do = 'D'").select(ROWID))
+    build.filters = None  # what follows is in none
+    previous = build.version
+    one_pass.commit(build, found)
     return build.built(found.counts, previous)
 
 

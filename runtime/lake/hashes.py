@@ -58,16 +58,13 @@ def with_hashes(
     columns = [*map(quoted, frame.columns)]
     made = made.selectExpr(*columns, *[f"{text} AS {name}" for text, name in parts.items()])
     said = [parts.get(text, text) for text in values]
-    hashed = _chained if chained else _hashed
-    return made.select(
-        *columns, *[hashed(frame, which, json.dumps(ordered), said).alias(name) for which, name in ((1, H1), (2, H2))]
-    )
-
-
-def _hashed(_: DataFrame, which: int, names: str, said: Sequence[str]) -> SparkColumn:
-    from pyspark.sql import functions as F
-
-    return F.expr(f"xxhash64({which}, {literal(names)}, {', '.join(said)})")
+    told = json.dumps(ordered)
+    if chained:
+        return made.select(
+            *columns, *[_chained(frame, which, told, said).alias(name) for which, name in ((1, H1), (2, H2))]
+        )
+    hashed = [f"xxhash64({which}, {literal(told)}, {', '.join(said)}) AS {name}" for which, name in ((1, H1), (2, H2))]
+    return made.selectExpr(*columns, *hashed)
 
 
 def _chained(frame: DataFrame, which: int, names: str, said: Sequence[str]) -> SparkColumn:

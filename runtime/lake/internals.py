@@ -145,7 +145,7 @@ def chained_hash(spark: SparkSession, begin: Sequence[int | str], texts: Sequenc
     values, the same for all rows, is made once."""
     from pyspark.sql import functions as F
 
-    values = _list(spark, [_tools(spark).expression(F.expr(text)._jc) for text in texts])
+    values = sequence(spark, [_tools(spark).expression(F.expr(text)._jc) for text in texts])
     return _column(spark, _catalyst(spark).XxHash64(values, begun_hash(spark, begin)))
 
 
@@ -153,7 +153,7 @@ def begun_hash(spark: SparkSession, begin: Sequence[int | str]) -> int:
     """xxhash64(*begin)."""
     expressions = _catalyst(spark)
     literal = _single(expressions, "Literal")
-    values = _list(spark, [literal.apply(value) for value in begin])
+    values = sequence(spark, [literal.apply(value) for value in begin])
     return int(expressions.XxHash64(values, SEED).eval(None))
 
 
@@ -165,7 +165,7 @@ def filter_of(spark: SparkSession, value: Column, items: int, bits: int) -> Colu
 
     module = _class(spark, "org.apache.spark.sql.Column$").getField("MODULE$").get(None)
     arguments = [value, F.lit(items).cast("bigint"), F.lit(bits).cast("bigint")]
-    return Column(module.internalFn("bloom_filter_agg", _list(spark, [a._jc for a in arguments])))
+    return Column(module.internalFn("bloom_filter_agg", sequence(spark, [a._jc for a in arguments])))
 
 
 def may_contain(spark: SparkSession, made: Column, value: Column) -> Column:
@@ -197,7 +197,7 @@ def counted(spark: SparkSession, rows: DataFrame, value: Column) -> tuple[DataFr
     # never the same twice, so that it is asked once for each row, and where it stands
     objects, boolean = _class(spark, "java.util.Objects"), _single(types, "BooleanType")
     seen = expressions.objects.StaticInvoke(
-        objects, boolean, "nonNull", _list(spark, [bean]), _list(spark, []), False, False, False, _none(spark)
+        objects, boolean, "nonNull", sequence(spark, [bean]), sequence(spark, []), False, False, False, _none(spark)
     )
 
     passed = (
@@ -224,30 +224,27 @@ class Opened:
     belong together. The files are Delta's, all of that version."""
 
     spark: SparkSession
-    _log: Any
-    _transaction: Any
-    _files: Any
+    log: Any
+    transaction: Any
+    files: Any
 
     @property
     def version(self) -> int:
-        return int(self._transaction.snapshot().version())
+        return int(self.transaction.snapshot().version())
 
     def rows(self, columns: Sequence[str]) -> DataFrame:
         """The table's columns with FILE and PLACE of each row. Of files that are known: asked for by the table's name,
         Delta makes them out several times for each scan."""
         from pyspark.sql import DataFrame
-        from pyspark.sql import functions as F
 
         frame = DataFrame(
-            self._log.createDataFrame(self._transaction.snapshot(), self._files, False, _none(self.spark)), self.spark
+            self.log.createDataFrame(self.transaction.snapshot(), self.files, False, _none(self.spark)), self.spark
         )
-        return frame.select(
-            *columns, F.expr(f"_metadata.file_path AS {FILE}"), F.expr(f"_metadata.row_index AS {PLACE}")
-        )
+        return frame.selectExpr(*columns, f"_metadata.file_path AS {FILE}", f"_metadata.row_index AS {PLACE}")
 
     def highest(self, column: str) -> int:
         """The highest number that Delta gave in an identity column so far."""
-        fields = json.loads(self._transaction.snapshot().metadata().schemaString())["fields"]
+        fields = json.loads(self.transaction.snapshot().metadata().schemaString())["fields"]
         told = next(f["metadata"] for f in fields if f["name"] == column)
         return int(told.get("delta.identity.highWaterMark", int(told["delta.identity.start"]) - 1))
 
@@ -259,35 +256,39 @@ class Opened:
         commands, option = jvm.org.apache.spark.sql.delta.commands, jvm.scala.Option
         marks = commands.DeletionVectorBitmapGenerator.buildRowIndexSetsForFilesMatchingCondition(
             self.spark._jsparkSession,
-            self._transaction,
+            self.transaction,
             True,
             old.select(FILE, PLACE)._jdf,
-            self._files,
+            self.files,
             _tools(self.spark).expression(F.lit(True)._jc),
             option.apply(F.col(FILE)._jc),
             option.apply(F.col(PLACE)._jc),
         )
         helper = commands.DMLWithDeletionVectorsHelper
         touched = helper.findFilesWithMatchingRows(
-            self._transaction, helper.generateCandidateFileMap(self._log.dataPath(), self._files), marks
+            self.transaction, helper.generateCandidateFileMap(self.log.dataPath(), self.files), marks
         )
-        snapshot = self._transaction.snapshot()
+        snapshot = self.transaction.snapshot()
         return Actions(helper.processUnmodifiedData(self.spark._jsparkSession, touched, snapshot, TEXT)._1())
+
+    def nothing(self) -> Actions:
+        """No row is taken out."""
+        return Actions(sequence(self.spark, []))
 
     def written(self, rows: DataFrame, identity: str | None) -> Actions:
         """Files of rows that have every column of the table, and `_change_type`: those with one are of the change feed.
         `identity` is the column whose highest number may have grown."""
         if identity is not None:
             jvm: Any = self.spark._jvm
-            self._transaction.setTrackHighWaterMarks(jvm.PythonUtils.toSeq([identity]).toSet())
-        return Actions(self._transaction.writeFiles(rows._jdf))
+            self.transaction.setTrackHighWaterMarks(jvm.PythonUtils.toSeq([identity]).toSet())
+        return Actions(self.transaction.writeFiles(rows._jdf))
 
     def commit(self, removed: Actions, added: Actions) -> None:
         """Raises Delta's error where another writer came first."""
         jvm: Any = self.spark._jvm
         update = getattr(jvm.org.apache.spark.sql.delta, "DeltaOperations$Update")(_none(self.spark))
         actions: Any = removed
-        self._transaction.commit(actions.appendedAll(added), update)
+        self.transaction.commit(actions.appendedAll(added), update)
 
 
 def opened(spark: SparkSession, path: str) -> Opened:
@@ -321,7 +322,7 @@ def begun(
         None,
         getattr(delta.actions.Metadata, "apply$default$4")(),
         schema,
-        _list(spark, []),
+        sequence(spark, []),
         told,
         option.apply(int(time.time() * 1000)),
     )
@@ -379,7 +380,8 @@ def _column(spark: SparkSession, expression: Any) -> Column:
     return Column(_tools(spark).column(expression))
 
 
-def _list(spark: SparkSession, values: Sequence[Any]) -> Any:
+def sequence(spark: SparkSession, values: Sequence[Any]) -> Any:
+    """Scala's."""
     jvm: Any = spark._jvm
     return jvm.PythonUtils.toSeq(list(values))
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from runtime import config
 from runtime.columns import H1, H2, ROWID
 from runtime.errors import OndatraError, said_by_spark
-from runtime.lake import effort, internals, jvm, losses
+from runtime.lake import effort, internals, jvm, losses, vectors
 from runtime.lake.hashes import with_hashes
 from runtime.lake.table import LakeTable
 
@@ -81,7 +81,8 @@ def _is_known(spark: SparkSession) -> bool:
 
 def _proven_for(spark: SparkSession) -> str:
     jvm: Any = spark._jvm
-    code = hashlib.sha256(Path(internals.__file__).read_bytes() + Path(__file__).read_bytes())
+    files = (internals.__file__, vectors.__file__, __file__)
+    code = hashlib.sha256(b"".join(Path(file).read_bytes() for file in files))
     return " ".join([*internals.versions(spark), jvm.System.getProperty("java.version"), code.hexdigest()])
 
 
@@ -213,7 +214,11 @@ def _commit(spark: SparkSession, table: LakeTable, new: DataFrame) -> None:
     told = kept.select(*columns, change.alias("_change_type"))
     rows = kept.select(*columns, F.lit(None).cast("string").alias("_change_type"))
     rows = rows.unionByName(told).unionByName(old.select(*columns, gone.alias("_change_type")))
-    opened.commit(opened.without(old), opened.written(rows.coalesce(1), ROWID))
+    opened.without(old)  # the way of many rows
+    few = vectors.without(opened, old)
+    if few is None:
+        raise Differs("no deletion vectors of few rows came")
+    opened.commit(few, opened.written(rows.coalesce(1), ROWID))
 
 
 def _see(what: str, rows: DataFrame, wanted: list[tuple[Any, ...]]) -> None:

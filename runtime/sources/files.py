@@ -34,7 +34,7 @@ from runtime.sql.places import Match
 from runtime.sql.types import name_quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 #: A file younger than this may still be written; it counts as changed.
 SETTLED_NS = 2_000_000_000
@@ -76,10 +76,18 @@ def open_file(spark: SparkSession, read: FileRead) -> DataFrame:
         weakref.finalize(spark, opened.close)
         frame = spark.read.parquet(*_seen(spark, read.view, opened))
     else:
-        frame = spark.read.parquet(*([str(staged(read, spark))] if _here(spark) else _staged_elsewhere(spark, read)))
+        paths = [str(staged(read, spark))] if _here(spark) else _staged_elsewhere(spark, read)
+        frame = _reader(spark, read).parquet(*paths)
     return frame.selectExpr(
         *(f"CAST({name_quoted(c.name)} AS {c.spark_type}) AS {name_quoted(c.name)}" for c in read.columns)
     )
+
+
+def _reader(spark: SparkSession, read: FileRead) -> DataFrameReader:
+    """Of what DuckDB wrote. Where Parquet has the very types it is told them, and needs no job to look."""
+    if not all(_PLAIN.match(c.duckdb_type) for c in read.columns):
+        return spark.read
+    return spark.read.schema(", ".join(f"{name_quoted(c.name)} {c.spark_type}" for c in read.columns))
 
 
 def _here(spark: SparkSession) -> bool:

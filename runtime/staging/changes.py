@@ -226,20 +226,22 @@ def _with_repeated(rows: DataFrame, shape: Shape) -> DataFrame:
 
 def direct(rows: DataFrame, shape: Shape, types: Sequence[str], *, carried: bool) -> DataFrame:
     """The rows of one commit with nothing waiting: they are the net change as they stand."""
-    from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    kind = F.col(CHANGE_TYPE)
     mixed = shape.kind == "tracked" and {"delete", "insert"} <= set(types)  # which groups vanished, and which changed?
-    has_new = F.max(kind == "insert").over(Window.partitionBy(KEY)) if mixed else kind != "delete"
+    has_new = f"max({CHANGE_TYPE} = 'insert') OVER (PARTITION BY {KEY})" if mixed else f"{CHANGE_TYPE} <> 'delete'"
+    made = rows.selectExpr("*", f"{has_new} AS __ondatra_has_new")
+
+    accompanies = f"{CHANGE_TYPE} = 'update_preimage' OR ({CHANGE_TYPE} = 'delete' AND __ondatra_has_new)"
+    along = [f"NOT ({accompanies}) AS {RECORD}" if name == RECORD else name for name in CARRIED_ALONG]
     phases = {0 if t == "delete" else CHANGES for t in types}
-    one = phases.pop() + (CARRIED if carried else 0) if len(phases) == 1 else None
-    part = F.lit(one) if one is not None else _part(kind, F.col("__ondatra_has_new"), F.lit(carried), F.lit(False))
-    made = rows.withColumn("__ondatra_has_new", has_new).withColumns(
-        {RECORD: (kind != "update_preimage") & ~((kind == "delete") & F.col("__ondatra_has_new")), PART: part}
-    )
-    made = made.selectExpr(*map(quoted, shape.names), *CARRIED_ALONG, PART)
-    return _with_repeated(made, shape) if one is None or shape.kind == "partition" else made
+    if len(phases) == 1:
+        part = phases.pop() + (CARRIED if carried else 0)
+        made = made.selectExpr(*map(quoted, shape.names), *along, f"{part} AS {PART}")
+        return _with_repeated(made, shape) if shape.kind == "partition" else made
+
+    both = _part(F.col(CHANGE_TYPE), F.col("__ondatra_has_new"), F.lit(carried), F.lit(False))
+    return _with_repeated(made.withColumn(PART, both).selectExpr(*map(quoted, shape.names), *along, PART), shape)
 
 
 def again(composed: DataFrame | None, blocked: DataFrame | None, current: DataFrame, shape: Shape) -> DataFrame:

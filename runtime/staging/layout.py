@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 #: So many chunks' rows still go through one task into one file.
 ONE_TASK = 1.5
 NUMBER = "__ondatra_number"
+#: The order of a unit's own rows.
+RANK_OF = (
+    f"CASE {CHANGE_TYPE} WHEN 'delete' THEN 0 WHEN 'update_preimage' THEN 1 WHEN 'update_postimage' THEN 2 ELSE 3 END"
+)
 #: Sampled rows a chunk when its bounds are drawn: sizes then differ by about one part in twenty.
 SAMPLE_A_CHUNK = 500
 #: More bounds than this make an expression that Spark no longer compiles; chunks then grow instead.
@@ -69,15 +73,7 @@ def _save(frame: DataFrame, url: str, *parts: str) -> None:
 
 def write(rows: DataFrame, shape: Shape, out_url: str, most: int, chunk_rows: int) -> list[str]:
     """Files of about `chunk_rows` in delivery order, in a folder for each part. A unit is never cut over two files."""
-    from pyspark.sql import functions as F
-
     url = f"{out_url.rstrip('/')}/{uuid.uuid4().hex}"
-    rank = (
-        F.when(F.col(CHANGE_TYPE) == "delete", 0)
-        .when(F.col(CHANGE_TYPE) == "update_preimage", 1)
-        .when(F.col(CHANGE_TYPE) == "update_postimage", 2)
-        .otherwise(3)
-    )
     if most <= chunk_rows * ONE_TASK:
         laid = rows.coalesce(1)
     else:
@@ -85,11 +81,11 @@ def write(rows: DataFrame, shape: Shape, out_url: str, most: int, chunk_rows: in
         laid = rows.withColumn("__ondatra_file", number).repartitionById(files, "__ondatra_file").drop("__ondatra_file")
     # Spark sorts by a partition column that is a constant anew, and then takes the sort below for needless: no
     # optimizer sees that this one is
-    laid = laid.withColumns(
-        {PART: (F.col(PART) + F.monotonically_increasing_id() * 0).cast("int"), "__ondatra_rank": rank}
-    )
+    part = f"CAST({PART} + monotonically_increasing_id() * 0 AS INT) AS {PART}"
+    columns = [*map(quoted, shape.names), *changes.CARRIED_ALONG]
+    laid = laid.selectExpr(*columns, part, f"{RANK_OF} AS __ondatra_rank")
     laid = laid.sortWithinPartitions(PART, *map(quoted, shape.order), "__ondatra_rank", ROWID)
-    _save(laid.selectExpr(*map(quoted, shape.names), *changes.CARRIED_ALONG, PART), url, PART)
+    _save(laid.selectExpr(*columns, PART), url, PART)
     return chunk_files.list_files(url)
 
 

@@ -26,6 +26,8 @@ from runtime.staging.waiting import PLACE, Chosen, Waiting, needs_stage
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+#: Delta's own column of a change feed.
+FEED_KIND = "_change_type"
 #: Bytes of a row that waits, about.
 ROW = 200
 
@@ -92,8 +94,9 @@ class _Staging:
     def _shape(self) -> Shape:
         """The SELECT's columns in its order, then what the table has besides."""
         r = self.request
-        schema = r.table.read(self.spark, r.version).schema
-        fields = {f.name.lower(): f for f in schema.fields if not f.name.startswith(OURS)}
+        known = r.made.rows if r.made and r.is_made else r.table.read(self.spark, r.version)
+        fields = {f.name.lower(): f for f in known.schema.fields if not f.name.startswith(OURS)}
+        fields.pop(FEED_KIND, None)
         first = [fields.pop(c.name.lower()) for c in r.columns if c.name.lower() in fields]
         hashes = [fields.pop(HASH)] if HASH in fields else []
         return Shape(r.model.kind, (*first, *fields.values(), *hashes), r.model.key)

@@ -110,13 +110,23 @@ def test_a_source_that_became_empty_is_held_from_twenty_rows_on(spark: Any, tmp_
             2,
         ),
         (["(1, 'a')", "(2, 'b')", "(3, 'c')", "(4, 'd')", "(4, 'e')", "(NULL, 'f')"], [], 3),
+        (["(1, 'a')", "(2, 'b')", "(3, 'c')", "(4, 'd')", "(5, 'e')"], [("insert", 4, "d"), ("insert", 5, "e")], 0),
+        (["(1, 'a')", "(2, 'b')"], [("delete", 3, "c")], 0),
+        (["(3, 'c')", "(2, 'b')", "(1, 'a')"], [], 0),
     ],
-    ids=["valid", "equal rows", "one of them changed", "new ones"],
+    ids=["valid", "equal rows", "one of them changed", "new invalid ones", "new ones", "one is gone", "the same"],
 )
-def test_a_large_table_is_compared_row_by_row_with_the_same_result(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[str], sent: list[Any], invalid: int
+@pytest.mark.parametrize("little", [0, effort.LITTLE], ids=["large", "small"])
+def test_a_table_of_any_size_is_compared_row_by_row_with_the_same_result(
+    spark: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    little: int,
+    rows: list[str],
+    sent: list[Any],
+    invalid: int,
 ) -> None:
-    monkeypatch.setattr(effort, "LITTLE", 0)
+    monkeypatch.setattr(effort, "LITTLE", little)
     table = Built(spark, tmp_path, "merge", "id", on_missing="delete", max_deletes=MaxDeletes(9))
     table.build((1, "a"), (2, "b"), (3, "c"))
     table.build(sql=f"SELECT * FROM VALUES {', '.join(rows)} AS t(id, n)")
