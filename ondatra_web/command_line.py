@@ -9,9 +9,12 @@ import os
 import select
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+from ondatra_web import stopping
+from ondatra_web.management import running
 from runtime import config
 from runtime.errors import ConfigError
 
@@ -138,22 +141,22 @@ def execute(argv: Sequence[str], before: Callable[[], None] | None = None) -> No
     """One command, with `before` once Django is set up; errors that a person can mend are one line."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ondatra_web.settings")
     gc.set_threshold(CYCLES)
-    _check_data_folder()
-    from django.core.management import BaseCommand, execute_from_command_line
-    from django.db.utils import DatabaseError, OperationalError
+    own = _checked(config.read())
+    if argv[1:2] == ["run"]:
+        with _ended(), stopping.stoppable():
+            code = running.handed_over(argv[2:], own)
+        if code is not None:
+            sys.exit(code)
+    with _ended():
+        _by_django(argv, before)
 
-    from ondatra_web import checks, stopping
 
-    if argv[1:2] != ["check"]:  # which tells them all itself
-        checks.refuse()
-    if argv[1:2] not in (["check"], ["runserver"]):  # they run these themselves
-        BaseCommand.requires_system_checks = []  # Django's own load every page, three times what most commands take
+@contextmanager
+def _ended() -> Iterator[None]:
+    """A signal, or a reader that is gone, ends the process with what a shell shows of it."""
     try:
         try:
-            if before:
-                before()
-            with stopping.stoppable():
-                execute_from_command_line(list(argv))
+            yield
         finally:
             sys.stdout.flush()
     except KeyboardInterrupt as error:
@@ -162,6 +165,23 @@ def execute(argv: Sequence[str], before: Callable[[], None] | None = None) -> No
         if not _is_unread():
             raise
         sys.exit(READER_GONE)
+
+
+def _by_django(argv: Sequence[str], before: Callable[[], None] | None) -> None:
+    from django.core.management import BaseCommand, execute_from_command_line
+    from django.db.utils import DatabaseError, OperationalError
+
+    from ondatra_web import checks
+
+    if argv[1:2] != ["check"]:  # which tells them all itself
+        checks.refuse()
+    if argv[1:2] not in (["check"], ["runserver"]):  # they run these themselves
+        BaseCommand.requires_system_checks = []  # Django's own load every page, three times what most commands take
+    try:
+        if before:
+            before()
+        with stopping.stoppable():
+            execute_from_command_line(list(argv))
     except DatabaseError as error:  # raised only after the waits that the settings allow
         if type(error) not in (DatabaseError, OperationalError):
             raise  # ours, not the database's
@@ -171,8 +191,9 @@ def execute(argv: Sequence[str], before: Callable[[], None] | None = None) -> No
         )
 
 
-def _check_data_folder() -> None:
-    folder = config.read().data_dir
+def _checked(own: config.Config) -> config.Config:
+    """Ends a process that has no place for its data."""
+    folder = own.data_dir
     try:
         folder.mkdir(parents=True, exist_ok=True)
         writable = os.access(folder, os.W_OK)
@@ -184,6 +205,7 @@ def _check_data_folder() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
+    return own
 
 
 def _make_database() -> None:

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -280,7 +279,7 @@ class _Environment:
         return tuple(filter(_is_address, told))
 
 
-def wrong_of_django(environment: Mapping[str, str]) -> tuple[Wrong, ...]:
+def wrong_of_django(environment: Mapping[str, str] = os.environ) -> tuple[Wrong, ...]:
     """What is wrong with the settings that Django's own module reads; DATABASE_URL may hold a password."""
     env = _Environment(environment)
     expected = "postgres://USER:PASSWORD@HOST:5432/NAME or sqlite:///FILE?timeout=SECONDS is expected"
@@ -362,5 +361,7 @@ def _is_redis(text: str) -> bool:
 
 def _cache(env: _Environment) -> Path:
     """What all installs of this person share; jars of another Delta would not start."""
+    from importlib.metadata import version  # takes as long as all else here
+
     home = Path(env.text("XDG_CACHE_HOME") or Path.home() / ".cache")
     return home / "ondatra" / f"delta-{version('delta-spark')}"

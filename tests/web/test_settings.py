@@ -75,7 +75,7 @@ READS_ITSELF = {
     "runtime/push/sandbox.py",  # what the process of push functions gets
     "ondatra_web/command_line.py",  # which project, which settings module
     "ondatra_web/management/commands/up.py",  # what the processes that it starts get
-    "ondatra_web/runs/handover.py",  # whether two processes see the same
+    "ondatra_web/runs/asking.py",  # whether two processes see the same
     "runtime/sql/places.py",  # DATABASE_URL: which file no model may read
     "runtime/push/http/client.py",  # SSL_CERT_FILE and its like
 }

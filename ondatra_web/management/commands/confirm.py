@@ -6,10 +6,9 @@ from typing import Any
 
 from ondatra_web import actions
 from ondatra_web.management.commands._runs import RunCommand
-from ondatra_web.management.commands.run import text
 from ondatra_web.management.terminal import Live, Shown
 from ondatra_web.models import Run
-from ondatra_web.runs import ending, execution, report
+from ondatra_web.runs import ending, execution, printed, report
 from runtime.errors import ProjectError
 
 
@@ -32,6 +31,6 @@ class Command(RunCommand):
             ending.fail(new, str(error))
             self.stderr.write(str(error))
             return 2
-        said = report.of_walk(walk)
-        self.stdout.write(text(said))
-        return report.exit_code(said)
+        said = printed.of(report.of_walk(walk), as_json=False)
+        self.stdout.write(said.text)
+        return said.code

@@ -8,10 +8,9 @@ from django.core.management.base import CommandParser
 
 from ondatra_web.management.commands._filters import add_filter, given
 from ondatra_web.management.commands._runs import RunCommand, agreed
-from ondatra_web.management.commands.run import text
 from ondatra_web.management.terminal import Live, Shown
 from ondatra_web.models import Run
-from ondatra_web.runs import execution, report, resending
+from ondatra_web.runs import execution, printed, report, resending
 from ondatra_web.tracking import asked, reads
 from runtime.errors import ConfigError, ProjectError, StoreError
 
@@ -50,6 +49,6 @@ class Command(RunCommand):
         reads.of_run(None, "retry_run", run, chosen, rows)
         with Live() as line:
             walk = execution.resend_here(found, Shown(line))
-        said = report.of_walk(walk)
-        self.stdout.write(text(said))
-        return report.exit_code(said)
+        said = printed.of(report.of_walk(walk), as_json=False)
+        self.stdout.write(said.text)
+        return said.code
