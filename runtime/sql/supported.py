@@ -66,10 +66,10 @@ SPARKS = (
     "casts to a wider number, of whole numbers and booleans to text, of a timestamp to its day",
     f"over texts, whole numbers of 64 bits at most, doubles, days and timestamps without a time zone, wherever the "
     f"arguments on which it depends are constants: {', '.join(f'`{n}`' for n in sorted(alike.NAMES))}",
-    "of these upper, lower, ILIKE with letters, strftime, date_trunc and round over a column (round also over a short sum "
-    "or product); to_json over a struct of texts, whole numbers and booleans; list_transform by `x + 1` and the like; "
-    "regular expressions of characters and classes of ASCII, of which at most one repeats without a bound, as the last or "
-    "behind a `^`",
+    "of these upper, lower, ILIKE with letters, strftime, date_trunc and round over a column (round also over a short "
+    "sum or product); to_json over a struct of texts, whole numbers and booleans; list_transform by `x + 1` and the "
+    "like; regular expressions of characters and classes of ASCII, of which at most one repeats without a bound, as "
+    "the last or behind a `^`",
     "joins, grouping, order, limits, set operations, subqueries, unnest()",
 )
 REFUSED = (
