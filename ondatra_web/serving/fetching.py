@@ -9,8 +9,7 @@ from runtime.errors import ConfigError
 
 
 class Fetching:
-    """`fetch` in a thread, from now on; it prints itself what it does, and what it raises as ConfigError is printed as
-    soon as that is known."""
+    """`fetch` in a thread, from now on; it prints itself what it does."""
 
     def __init__(self, fetch: Callable[[], object]) -> None:
         self._error: ConfigError | None = None
@@ -22,7 +21,7 @@ class Fetching:
         return self._thread.is_alive()
 
     def wait(self) -> None:
-        """Returns when the jars are there. Raises ConfigError where they could not be fetched."""
+        """Returns when the jars are there. Raises the ConfigError of a fetch that failed."""
         self._thread.join()
         if self._error:
             raise self._error
@@ -32,4 +31,3 @@ class Fetching:
             fetch()
         except ConfigError as error:
             self._error = error
-            print(f"  {error}", flush=True)

@@ -23,6 +23,7 @@ from runtime.lake.packages import (
     LOCK,
     PACKAGES,
     artifact,
+    come,
     could_not,
     elsewhere,
     packages_of,
@@ -62,9 +63,8 @@ def ready(folder: Path, wanted: str) -> list[Path]:
 
 def _fetch_apart(folder: Path, wanted: str) -> None:
     """In a process of its own: a JVM that has begun takes no more jars."""
-    log.info(
-        "fetching the jars of %s for Spark into %s, once", "Delta" if wanted == "delta" else "Delta and S3", folder
-    )
+    does = "waiting for another process, which fetches" if come(folder) else "fetching"
+    log.info("%s the jars of %s for Spark into %s, once", does, {"delta": "Delta"}.get(wanted, "Delta and S3"), folder)
     subprocess.run(
         [sys.executable, "-m", "runtime.lake.jars", "--beside", wanted, str(folder)],
         check=True,

@@ -62,7 +62,7 @@ def why_missing(folder: Path, wanted: str) -> str:
         _seen.add((folder, wanted))
     if (folder, wanted) in _seen:
         return ""
-    if _is_held(folder / LOCK):
+    if come(folder):
         return COMING
     with suppress(OSError):
         return could_not((folder / FAILED).read_text(encoding="utf-8"), wanted)
@@ -81,9 +81,10 @@ def elsewhere(wanted: str) -> str:
     return f"the next run tries again; offline, fetch them elsewhere ({command}) and set ONDATRA_JARS_DIR"
 
 
-def _is_held(lock: Path) -> bool:
+def come(folder: Path) -> bool:
+    """Whether a process fetches jars into the folder now."""
     try:
-        with lock.open() as file:
+        with (folder / LOCK).open() as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

@@ -62,8 +62,11 @@ def up(config: Config) -> int:
 
 
 def _jars(config: Config) -> None:
-    with step("the jars for Spark"):
-        jars.ready(config.jars_dir, "s3" if config.spark_needs_s3 else "delta")
+    try:
+        with step("the jars for Spark"):
+            jars.ready(config.jars_dir, "s3" if config.spark_needs_s3 else "delta")
+    except ConfigError as error:  # the pages tell it as well
+        print(f"  {error}", flush=True)
 
 
 def _announce(config: Config, port: int, background: Background, fetching: Fetching) -> None:
