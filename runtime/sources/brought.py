@@ -102,7 +102,7 @@ def _end(store: Store, name: str, held: IO[str]) -> None:
 def forget_dead() -> None:
     """What processes left goes: those that died on this machine, and on others after some days."""
     store, today = open_store(from_env().staging_url), dt.datetime.now(dt.UTC).date()
-    with suppress(StoreError):
+    with suppress(StoreError, ValueError):  # a folder of another kind has no date
         for name in sorted({path.split("/")[1] for path in store.list(FOLDER)}):
             date = dt.date.fromisoformat(name[:10])
             if (today - date).days > KEPT_DAYS or _is_free(_lock(name)):
