@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from . import as_read, collations, rowwise
+from . import collations, rowwise
 from .casts import E
 from .gate import template
 from .model import Refused
@@ -57,8 +57,6 @@ def write(w: Expressions, node: Node, over: str = "", *others: str) -> E:
         raise Refused(f"{name}()" + (" OVER" if over else ""), where(node))
     if name == "bitstring_agg" and len(arguments) < 3:
         raise Refused("bitstring_agg() without the least and the greatest value", where(node), hint=False)
-    if name in ("first", "last") and not over and not (node.get("order_bys") or {}).get("orders"):
-        as_read.check(w, node, f"{name}()")
     if w.is_mixed(node):
         told = f"{name}() over columns both of its own query and of the one around it"
         raise Refused(told, where(node), hint=False)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import collations, plain
-from .casts import E, compared
-from .clauses import groupable
+from . import collations, equality, plain
+from .casts import E, common, compared
 from .model import Refused
 from .scope import Columns, where
 from .tree import Node
-from .types import BOOLEAN, Type
+from .types import BOOLEAN, TIMESTAMP, Type
 
 if TYPE_CHECKING:
     from .expr import Expressions
@@ -24,9 +23,9 @@ def one(w: Expressions, node: Node, text: str, kind: Type) -> E:
     with w.at(grouped=w.grouped):
         left = w.write(node["child"])
     if node["comparison_type"] in ("COMPARE_EQUAL", "COMPARE_NOTEQUAL") and kind.letter in "lr":
-        groupable(kind, node, "IN (SELECT …) over")
-    elif left.type != kind and (left.type.letter, kind.letter) != ("i", "i") or not plain.comparable(kind, kind):
-        raise Refused(f"{left.type} IN (SELECT {kind})", where(node), hint=False)
+        equality.check(kind, node, "IN (SELECT …) over")
+    else:
+        left, text, kind = shaped(w, node, left, text, kind)
     if id(node) in w.plain_in and node["comparison_type"] == "COMPARE_EQUAL":
         return E(f"({left.text} IN ({text}))", BOOLEAN)
     name = f"__in{w.queries.number()}"
@@ -36,15 +35,31 @@ def one(w: Expressions, node: Node, text: str, kind: Type) -> E:
     return E(f"CASE WHEN {found} THEN true WHEN {unknown} THEN CAST(NULL AS BOOLEAN) ELSE false END", BOOLEAN)
 
 
+def shaped(w: Expressions, node: Node, left: E, text: str, kind: Type) -> tuple[E, str, Type]:
+    """The value and the subquery in the type in which DuckDB compares them."""
+    if (left.type.letter, kind.letter) == ("i", "i"):
+        return left, text, kind
+    to = common(left.type, kind)
+    if {left.type.name, kind.name} == {"DATE", "TIMESTAMP"}:
+        to = TIMESTAMP
+    if to is None or not plain.comparable(to, to):
+        raise Refused(f"{left.type} IN (SELECT {kind})", where(node), hint=False)
+    with w.at(grouped=w.grouped):
+        left = w.cast(left, to, node)
+    return left, w.queries.shaped(text, [("v", kind)], [("v", to)], node)[1:-1], to
+
+
 def several(w: Expressions, node: Node, text: str, columns: Columns) -> E:
     """`(a, b) IN (SELECT …)`, column by column."""
     child = node["child"]
     items = [a["expression"] for a in child["arguments"]] if child.get("function_name") == "row" else []
-    kinds = [(w.type(item), kind) for item, (_, kind) in zip(items, columns, strict=False)]
-    if len(items) != len(columns) or any(a != b or not plain.comparable(a, b) for a, b in kinds):
+    kinds = [common(w.type(item), kind) for item, (_, kind) in zip(items, columns, strict=False)]
+    wanted = [kind for kind in kinds if kind and plain.comparable(kind, kind)]
+    if not len(items) == len(columns) == len(wanted):
         raise Refused("IN (SELECT …) over several columns of other types", where(node), hint=False)
     with w.at(grouped=w.grouped):
-        left = [w.write(item) for item in items]
+        left = [w.cast(w.write(item), kind, item) for item, kind in zip(items, wanted, strict=True)]
+    text = w.queries.shaped(text, columns, [(f"v{i}", kind) for i, kind in enumerate(wanted)], node)[1:-1]
     if id(node) in w.plain_in:
         return E(f"(({', '.join(e.text for e in left)}) IN ({text}))", BOOLEAN)
     name = f"__in{w.queries.number()}"

@@ -3,24 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from .as_read import NUMBER
-from .casts import E
-from .model import Refused
-from .scope import where
-from .tree import Node
 from .types import Type, name_quoted
-
-if TYPE_CHECKING:
-    from .expr import Expressions
-
-#: Of an INTERVAL, in microseconds, as DuckDB compares them.
-LENGTH = (
-    "(date_part('year', {0}) * 12 + date_part('month', {0}))::HUGEINT * 2592000000000 "
-    "+ date_part('day', {0})::HUGEINT * 86400000000 + date_part('hour', {0})::HUGEINT * 3600000000 "
-    "+ date_part('minute', {0}) * 60000000 + date_part('microsecond', {0})"
-)
 
 
 @dataclass
@@ -36,6 +21,7 @@ class Select:
     having: str = ""
     qualify: str = ""
     distinct: bool = False
+    selected: frozenset[str] | None = None  # of a DISTINCT the forms of what it selects, by which alone it is ordered
     distinct_on: list[str] = field(default_factory=list)
     order: list[tuple[int | str, str]] = field(default_factory=list)  # ordinal or text, direction
     limit: str = ""
@@ -78,9 +64,8 @@ def wrapped(s: Select, source: str, names: list[str]) -> str:
         numbered = f"*, row_number() OVER (PARTITION BY {of} ORDER BY {order or NUMBER}) AS __first"
         rows = f"SELECT * FROM (SELECT {numbered} FROM ({rows}) AS __d) AS __f WHERE __first = 1"
     if s.distinct:
-        if any(isinstance(text, str) for text, _ in s.order):
-            raise Refused("DISTINCT with ORDER BY a column that is not selected", None, hint=False)
-        rows = f"SELECT DISTINCT {', '.join(inner)} FROM ({rows}) AS __d"
+        of = ", ".join([*inner, *(f"__o{i}" for i, (text, _) in enumerate(s.order) if isinstance(text, str))])
+        rows = f"SELECT DISTINCT {of} FROM ({rows}) AS __d"
     if s.percent is not None:
         numbered = f"*, row_number() OVER (ORDER BY {order or NUMBER}) AS __n, count(1) OVER () AS __all"
         within = f"__n > {s.offset} AND __n - {s.offset} <= CAST(__all * {s.percent!r}D / 100D AS BIGINT)"
@@ -91,36 +76,3 @@ def wrapped(s: Select, source: str, names: list[str]) -> str:
 
 def ordering(s: Select) -> str:
     return " ORDER BY " + ", ".join(f"{t} {w}" for t, w in s.order) if s.order else ""
-
-
-def direction(order: Node) -> str:
-    """DuckDB's defaults: ascending, NULLs last either way."""
-    down = order["type"] == "DESCENDING"
-    return f"{'DESC' if down else 'ASC'} NULLS {'FIRST' if order['null_order'] == 'NULLS FIRST' else 'LAST'}"
-
-
-def is_ordered(kind: Type) -> bool:
-    """Whether Spark puts values of the type in DuckDB's order."""
-    return kind.letter in "idfsDTZtb0" or kind.name in ("BLOB", "UUID")
-
-
-def ordered(w: Expressions, e: E, order: Node, node: Node) -> tuple[str, str]:
-    """Key and direction of one ORDER BY. Within lists and structs NULL comes last in DuckDB: it makes the key of
-    those, and of what Spark holds as something else."""
-    if is_ordered(e.type):
-        return e.text, direction(order)
-    way = direction(order)
-    if e.type.name == "INTERVAL":
-        return w.over(f"({LENGTH})", [e], Type("HUGEINT"), node).text, way
-    if "INTERVAL" in str(e.type):
-        raise Refused(f"ORDER BY a value of type {e.type}", where(node))
-    key = f"create_sort_key({{0}}, '{way}', '', 'ASC NULLS LAST')"  # a BLOB, because a text goes with it
-    return w.over(key, [e], Type("BLOB"), node).text, "ASC NULLS LAST"
-
-
-def groupable(kind: Type, node: Node, what: str) -> None:
-    """Spark finds equal what DuckDB does, but for maps, whose order counts, and intervals, which are texts."""
-    if kind.letter in "mv" or kind.letter == "?" and kind.name not in ("UUID", "ENUM", "ARRAY"):
-        raise Refused(f"{what} a value of type {kind}", where(node))
-    for inner in kind.args:
-        groupable(inner, node, what)

@@ -28,12 +28,16 @@ def key(node: Node) -> Node:
     """What an order by the expression is an order by."""
     if node["class"] != "COLLATE":
         if holds(node):
-            raise Refused("ORDER BY or PARTITION BY an expression with COLLATE within (write it last)", where(node))
+            raise Refused(
+                "a key of GROUP BY, ORDER BY or PARTITION BY with COLLATE within (write it last)", where(node)
+            )
         return node
     return under(node["child"], node["collation"])
 
 
 def under(node: Node, collation: str) -> Node:
+    if node["class"] == "COLLATE" and node["collation"].lower() == collation.lower():
+        return under(node["child"], collation)
     if holds(node):
         raise Refused("COLLATE within COLLATE", where(node))
     for name in collation.lower().split("."):

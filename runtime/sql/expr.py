@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from . import aggregates, alike, among, casts, constants, plain, respelt, rowwise, tableless, windows
+from . import aggregates, alike, among, casts, constants, equality, plain, respelt, rowwise, tableless, windows
 from .calls import Place
 from .casts import COMPARE, E, common, compared
 from .constants import as_type
@@ -15,7 +15,8 @@ from .counted import counted, is_countable
 from .functions import moment
 from .model import Refused, SqlProblems, Unjoined
 from .said import GateError
-from .scope import Scope, same_form, where
+from .sameness import same_form
+from .scope import Scope, where
 from .texts import string
 from .tree import Node, walk
 from .types import BOOLEAN, INTEGER, NULL, VARCHAR, Type, UnknownType, name_quoted
@@ -37,8 +38,7 @@ class Expressions:
         self.calls = queries.calls
         self.place = self.calls.place()
         self.grouped = True  # whether an expression of GROUP BY stands for its group here
-        self.mingled = False  # whether the rows stand in another order than they were read in
-        self.unnested: dict[int, E] = {}
+        self.unnested: dict[str | int, E] = {}  # by form; by id() what may stand once, in the select list
         self.plain_in: set[int] = set()
         self.plain: dict[int, bool] = {}
         self._below: Place | None = None
@@ -103,13 +103,13 @@ class Expressions:
         kind = node["class"]
         if kind == "COLUMN_REF":
             return not self.reached(node)
-        if kind in ("SUBQUERY", "WINDOW", "POSITIONAL_REFERENCE") or id(node) in self.unnested:
+        if kind in ("SUBQUERY", "WINDOW", "POSITIONAL_REFERENCE"):
             return True
         if kind == "OPERATOR" and node["type"] == "GROUPING_FUNCTION":
             return True
         if kind == "FUNCTION":
             name = node["function_name"]
-            if name in self.scope.gate.aggregates or moment(name) and not node["arguments"]:
+            if name in self.scope.gate.aggregates or moment(name) and not node["arguments"] or self.listed(node):
                 return True
         return self.group(node) is not None
 
@@ -124,21 +124,34 @@ class Expressions:
         return []
 
     def atom(self, node: Node) -> E:
-        if id(node) in self.unnested:
-            return self.unnested[id(node)]
+        if found := self.listed(node):
+            return found
         group = self.group(node)
         if group is None:
             return self._writers[node["class"]](node)
         with self.below():
-            return self.write(group)
+            found = self.write(group["child"] if group["class"] == "COLLATE" else group)
+            if equality.stands(self, group):
+                return found
+            return E(equality.any_of(self, found, group), found.type)
+
+    def listed(self, node: Node) -> E | None:
+        """The value that an unnest() has in a row."""
+        named = node["class"] == "FUNCTION" and node["function_name"] in ("unnest", "unlist")
+        return self.unnested.get(id(node)) or self.unnested.get(same_form(node)) if named else None
 
     def group(self, node: Node) -> Node | None:
-        """The expression of GROUP BY that this one is."""
-        if not self.grouped or not self.scope.grouped or node["class"] in ("COLUMN_REF", "CONSTANT"):
+        """The expression of GROUP BY that this one is; none for a column that Spark itself takes for its group."""
+        if not self.grouped or not self.scope.grouped or node["class"] == "CONSTANT":
             return None
         if self._groups is None:
-            self._groups = {same_form(g): g for g in self.scope.groups if g["class"] != "COLUMN_REF"}
-        return self._groups.get(same_form(node)) if self._groups else None
+            self._groups = equality.groups(self)
+        return self._groups.get(self.form(node)) if self._groups else None
+
+    def form(self, node: Node) -> str:
+        """A text that is equal for the same expressions."""
+        found = self.scope.resolve(node["column_names"]) if node["class"] == "COLUMN_REF" else None
+        return found[0] if found and not found[2] else same_form(node)
 
     # ---- types
 
@@ -291,7 +304,7 @@ class Expressions:
             return self.within(items, kind)
         if kind == "GROUPING_FUNCTION" and items:
             with self.below():
-                bits = [f"CAST(grouping({self.write(item).text}) AS BIGINT)" for item in items]
+                bits = [f"CAST(grouping({equality.key(self, i, 'grouping() of')}) AS BIGINT)" for i in items]
             weighed = [f"{bit} * {2**at}L" if at else bit for at, bit in enumerate(reversed(bits))]
             return E(f"({' + '.join(reversed(weighed))})", self.type(node))
         raise Refused(kind.replace("OPERATOR_", "").replace("_", " "), where(node))

@@ -129,8 +129,8 @@ class Gate:
     def _parse(self, sql: str) -> Node:
         answer = _read(self._ahead.pop(sql, "") or self.run("SELECT json_serialize_sql(?::VARCHAR)", sql)[0][0])
         if answer["error"]:
-            at = int(answer.get("position") or 0)
             told = _refusal(sql, str(answer["error_message"]))
+            at = int(answer.get("position") or (_pivot(sql) if "PIVOT without" in told else 0) or 0)
             if "expression depth" in told:
                 raise RecursionError
             word = self._reserved(sql, at) if "syntax error" in told else None
@@ -343,14 +343,19 @@ def _read(text: str) -> Any:
 def _refusal(sql: str, message: str) -> str:
     if "Only SELECT statements" not in message:
         return message
+    if _pivot(sql) is not None:
+        return (
+            "PIVOT without named values is not supported, because the columns of a model are known before its rows: "
+            "write PIVOT … ON column IN ('a', 'b')"
+        )
     first = re.match(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*(\w*)", sql, re.S)
-    word = first[1].upper() if first else ""
-    why = (
-        "a PIVOT needs its values: PIVOT … ON column IN (…)"
-        if word in ("PIVOT", "FROM", "WITH", "SELECT")
-        else f"{word} was found"
-    )
-    return f"a model is exactly one SELECT; {why}"
+    return f"a model is exactly one SELECT; {first[1].upper() if first else ''} was found"
+
+
+def _pivot(sql: str) -> int | None:
+    """Where the first PIVOT stands, in bytes."""
+    found = re.finditer(r"--[^\n]*|/\*.*?\*/|'[^']*'|\"[^\"]*\"|(\bPIVOT\b)", sql, re.S | re.I)
+    return next((len(sql[: one.start()].encode()) for one in found if one[1]), None)
 
 
 @cache

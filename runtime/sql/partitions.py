@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import aggregates, collations, rowwise
+from . import aggregates, equality, rowwise
 from .as_read import NUMBER
 from .casts import E
-from .clauses import groupable
 from .gate import template
 from .model import Refused
 from .scope import where
@@ -22,9 +21,7 @@ def write(w: Expressions, node: Node) -> E:
     """A window function over all rows of its partition, each with its number."""
     if w.is_mixed(node):
         raise Refused("a window over columns both of its own query and of the one around it", where(node), hint=False)
-    for part in node["partitions"]:
-        groupable(w.type(part), part, "PARTITION BY")
-    by = ", ".join(w.write(collations.key(p)).text for p in node["partitions"])
+    by = ", ".join(equality.key(w, part, "PARTITION BY") for part in node["partitions"])
     keys = f"PARTITION BY {by}" if by else ""
     fields: list[E] = [E(NUMBER, BIGINT)]
     taken = aggregates.taker(w, fields)

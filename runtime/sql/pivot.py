@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .gate import gate
 from .model import Refused
@@ -51,9 +51,7 @@ def pivoted(sources: Sources, node: Node, inner: Scope, text: str) -> Item:
         ]
         test = tests[0] if len(tests) == 1 else {**_both(), "children": tests}
         for one in node["aggregates"]:
-            if one["class"] != "FUNCTION" or one.get("filter"):
-                raise Refused("PIVOT with this aggregate", where(one))
-            call = {**one, "alias": "", "filter": test}
+            call = {**filtered(one, test, inner), "alias": ""}
             inner.prime(parts(call), True)
             items.append(writer.write(call).text)
     if len(items) != len(described) or len(keys) > 1 and not is_in_order(node, choices, described[len(groups) :]):
@@ -63,6 +61,18 @@ def pivoted(sources: Sources, node: Node, inner: Scope, text: str) -> Item:
     return sources.named(
         f"(SELECT {', '.join(casts)} FROM {text}{by})", described, node, f"__s{sources.queries.number()}"
     )
+
+
+def filtered(node: Any, test: Node, inner: Scope) -> Any:
+    """The expression with the aggregate in it over the rows of a test."""
+    if type(node) is list:
+        return [filtered(item, test, inner) for item in node]
+    if type(node) is not dict:
+        return node
+    if node.get("class") == "FUNCTION" and node["function_name"] in inner.gate.aggregates:
+        own = node.get("filter")
+        return {**node, "filter": {**_both(), "children": [own, test]} if own else test}
+    return {key: filtered(value, test, inner) for key, value in node.items()}
 
 
 def is_in_order(node: Node, choices: list[tuple[Node, ...]], described: Columns) -> bool:
@@ -138,7 +148,7 @@ def _star() -> Node:
 
 
 def _equal() -> Node:
-    equal: Node = gate().parse("SELECT 1 = 1")["node"]["select_list"][0]
+    equal: Node = gate().parse("SELECT 1 IS NOT DISTINCT FROM 1")["node"]["select_list"][0]
     return equal
 
 

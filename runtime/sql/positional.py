@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .as_read import NUMBER, is_known
+from .as_read import NUMBER
 from .matching import names, picked, renamed
-from .model import Refused
-from .scope import Scope, where
-from .tree import Node
 from .types import name_quoted
 
 if TYPE_CHECKING:
     from .source import Item, Sources
 
 
-def joined(of: Sources, node: Node, left: Item, right: Item, scope: Scope) -> Item:
+def joined(of: Sources, left: Item, right: Item) -> Item:
     """The shorter side is filled with NULL."""
-    if not all(is_known(node[side], scope.ctes) for side in ("left", "right")):
-        raise Refused("POSITIONAL JOIN of joins or groups, whose rows have no order,", where(node), hint=False)
     number = of.queries.number()
     sides = [renamed(item.sources, f"__{letter}{number}", letter) for item, letter in ((left, "l"), (right, "r"))]
     tables = [

@@ -7,15 +7,16 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import as_read, collations, conditions, lent, recursion, rows
+from . import collations, conditions, equality, lent, recursion, rows
 from .calls import Calls
-from .clauses import Select, assembled, direction, groupable, is_ordered, ordered, ordering
+from .clauses import Select, assembled, ordering
 from .expr import E, Expressions
 from .gate import Gate
 from .model import Refused
-from .orders import around, is_computed, position
+from .orders import around, direction, is_computed, is_ordered, ordered, position
 from .said import GateError
-from .scope import Columns, Scope, parts, same, where
+from .sameness import is_made_of, same, same_form
+from .scope import Columns, Scope, parts, where
 from .source import Sources, deduplicated
 from .stars import every, expand
 from .tree import Node, first_offset, own
@@ -100,7 +101,7 @@ class Queries:
                 f"this SELECT, which DuckDB does not describe alone ({error.message.splitlines()[0]})",
                 first_offset(node),
             ) from None
-        whole, node = node, {**node, **self.rows(node, scope)}
+        whole, node = node, equality.of_distinct({**node, **self.rows(node, scope)}, described)
         projections = expand(node["select_list"], scope)
         if len(projections) != len(described):
             raise Refused("this form of * or COLUMNS()", first_offset(node))
@@ -116,7 +117,7 @@ class Queries:
             for k in ("where_clause", "having", "qualify")
         }
         groups = self.groups(node, projections, aliases, scope)
-        self.check_collations(whole, projections, described, groups)
+        self.check_collations(whole, projections, described)
         by = bool(groups) or scope.constant_groups or clauses["having"] is not None
         scope.grouped = by or any(scope.has_aggregate(p) for p in projections)
         scope.groups, scope.group_sets = (
@@ -130,8 +131,9 @@ class Queries:
         nodes = [p for root in [*projections, *groups, *filter(None, clauses.values())] for p in parts(root)]
         scope.prime(nodes, scope.grouped)
         writer = self.expressions(scope)
-        writer.mingled = as_read.holds(node, "SUBQUERY")
         out = Select([n for n, _ in described], [], [t for _, t in described], source)
+        if any(m["type"] == "DISTINCT_MODIFIER" and not m.get("distinct_on_targets") for m in whole["modifiers"]):
+            out.selected = frozenset(map(same_form, projections))
         out.source = unnested(writer, projections, clauses["qualify"], out.source, lateral=id(whole) in self.lateral)
         for item, (name, kind) in zip(projections, described, strict=True):
             if item["class"] == "COLUMN_REF" and writer.type(item).letter not in (kind.letter, "0"):
@@ -176,13 +178,11 @@ class Queries:
             if node.get(key)
         }
 
-    def check_collations(self, node: Node, projections: list[Node], described: Columns, groups: list[Node]) -> None:
+    def check_collations(self, node: Node, projections: list[Node], described: Columns) -> None:
         """A column that has a collation goes nowhere but out."""
-        last = id(node) == self.top and not any(m["type"] == "DISTINCT_MODIFIER" for m in node["modifiers"])
-        columns = [p for p, (_, kind) in zip(projections, described, strict=True) if collations.is_collated(p, kind)]
-        for item in [*groups, *([] if last else columns)]:
-            if collations.holds(item):
-                told = "COLLATE in GROUP BY, DISTINCT or a column of a subquery (write lower(x) or strip_accents(x))"
+        for item, (_, kind) in zip(projections, described, strict=True) if id(node) != self.top else ():
+            if collations.is_collated(item, kind):
+                told = "COLLATE in a column of a subquery (write lower(x) or strip_accents(x))"
                 raise Refused(told, where(item), hint=False)
 
     def groups(self, node: Node, projections: list[Node], aliases: Mapping[str, Node], scope: Scope) -> list[Node]:
@@ -209,10 +209,8 @@ class Queries:
         return out
 
     def grouping(self, groups: list[Node], node: Node, writer: Expressions) -> str:
-        for group in groups:
-            groupable(writer.type(group), group, "GROUP BY")
         with writer.below():
-            texts = [writer.write(g).text for g in groups]
+            texts = [equality.key(writer, g, "GROUP BY") for g in groups]
         sets = node["group_sets"] if node["group_expressions"] else []
         if len(sets) <= 1:
             return ", ".join(texts)
@@ -232,12 +230,11 @@ class Queries:
                 targets = modifier.get("distinct_on_targets") or []
                 out.distinct = not targets
                 for kind, item in zip(out.types, projections, strict=True) if out.distinct else ():
-                    groupable(kind, item, "DISTINCT over")
+                    equality.check(kind, item, "DISTINCT over")
                 for target in targets:
                     at = position(target)
-                    out.distinct_on.append(
-                        out.texts[at - 1] if at else writer.write(substitute(target, aliases, scope)).text
-                    )
+                    item = projections[at - 1] if at else substitute(target, aliases, scope)
+                    out.distinct_on.append(equality.key(writer, item, "DISTINCT ON"))
             elif modifier["type"] == "ORDER_MODIFIER":
                 for order in modifier["orders"]:
                     out.order += self.order(order, out, projections, aliases, scope, writer)
@@ -271,12 +268,14 @@ class Queries:
         if at is None:
             item = substitute(item, aliases, scope, aliases_first=True)
             at = next((i for i, p in enumerate(projections, 1) if same(p, item)), None)
-        if at is not None and collations.holds(projections[at - 1]):
+        if at is not None and collations.is_collated(projections[at - 1], out.types[at - 1]):
             item = {**projections[at - 1], "alias": ""}
         elif at is not None:
             if is_ordered(out.types[at - 1]):
                 return [(at, way)]
             return [ordered(writer, E(out.texts[at - 1], out.types[at - 1]), order, projections[at - 1])]
+        if out.selected is not None and not is_made_of(item, out.selected):
+            raise Refused("DISTINCT with ORDER BY what is not selected", where(item), hint=False)
         item = collations.key(item)
         if item["class"] == "CONSTANT":
             return []
@@ -297,14 +296,14 @@ class Queries:
 
     def set_operation(self, node: Node, scope: Scope) -> tuple[str, Columns]:
         kind = node["setop_type"]
-        if any(map(is_computed, node["modifiers"])):
-            return self.select(around(node), scope)
         if kind not in SETS:
             raise Refused(kind.replace("_", " "), first_offset(node))
         try:
             columns = scope.probe_nested_or({**node, "cte_map": {"map": scope.ctes}})
         except GateError as error:
             raise Refused(f"this set operation ({error.message})", first_offset(node)) from None
+        if any(is_computed(modifier, columns) for modifier in node["modifiers"]):
+            return self.select(around(node), scope)
         pieces = []
         for child in node["children"]:
             text, found = self.write(child, scope.parent, scope)
@@ -313,7 +312,7 @@ class Queries:
             pieces.append(self.shaped(text, found, columns, child))
         word = f" {SETS[kind]}{' ALL' if node.get('setop_all') else ''} "
         for _, of in columns if word.strip() != "UNION ALL" else ():
-            groupable(of, node, f"{word.strip()} over")
+            equality.check(of, node, f"{word.strip()} over")
         text = word.join(pieces)
         out = Select([n for n, _ in columns], [], [t for _, t in columns])
         writer = self.expressions(scope)
@@ -341,9 +340,6 @@ class Queries:
                     raise Refused(
                         f"ORDER BY {'.'.join(item['column_names'])} after UNION, EXCEPT or INTERSECT", where(item)
                     )
-                if not is_ordered(out.types[at - 1]):
-                    told = f"ORDER BY a value of type {out.types[at - 1]} after UNION, EXCEPT or INTERSECT"
-                    raise Refused(told, where(item), hint=False)
                 out.order.append((at, direction(order)))
         else:
             raise Refused(modifier["type"].replace("_", " "), None)

@@ -359,22 +359,6 @@ def _transform(over: Node, params: list[str], body: Node) -> Node:
     return call("list_transform", over, arrow)
 
 
-def same(a: Node, b: Node) -> bool:
-    """Whether two expressions are the same text, wherever they stand."""
-    return same_form(a) == same_form(b)
-
-
-def same_form(node: Node) -> str:
-    """A text that is equal for the same expressions."""
-    return json.dumps(_plain(node), sort_keys=True).lower()
-
-
-def _plain(node: Any) -> Any:
-    if isinstance(node, dict):
-        return {k: _plain(v) for k, v in node.items() if k not in ("query_location", "query_location_length", "alias")}
-    return [_plain(v) for v in node] if isinstance(node, list) else node
-
-
 _EMPTY: Node = {
     "type": "EMPTY",
     "alias": "",
@@ -393,8 +377,6 @@ __all__ = [
     "children",
     "column",
     "parts",
-    "same",
-    "same_form",
     "types",
     "where",
 ]

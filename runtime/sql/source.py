@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from . import conditions, matching, positional, samples, tableless
-from .clauses import groupable
+from . import conditions, equality, matching, positional, samples, tableless
 from .expr import Expressions
 from .gate import gate, template
 from .model import Refused
@@ -153,7 +152,7 @@ class Sources:
         if ref == "ASOF":
             return self.asof(node, left, right, scope)
         if ref == "POSITIONAL":
-            return positional.joined(self, node, left, right, scope)
+            return positional.joined(self, left, right)
         sources = left.sources if kind in ("SEMI", "ANTI") else left.sources + right.sources
         if ref == "CROSS":
             return Item(f"{left.text} CROSS JOIN {right.text}", sources)
@@ -188,7 +187,7 @@ class Sources:
                 raise Refused(
                     f"USING ({name}) over columns of types {' and '.join(map(str, kinds))}", where(node), hint=False
                 )
-            groupable(kinds[0], node, f"USING ({name}) over")
+            equality.check(kinds[0], node, f"USING ({name}) over")
             scope.merged[name] = kinds[0]
         kind = node["join_type"]
         text = f"{left.text} {JOINS[kind]} {right.text} USING (" + ", ".join(map(name_quoted, using)) + ")"

@@ -8,7 +8,8 @@ from typing import Any
 from .gate import gate
 from .model import Refused
 from .said import GateError
-from .scope import Scope, call, column, same_form, where
+from .sameness import same_form
+from .scope import Scope, call, column, where
 from .tree import Node, own
 from .types import Type
 
@@ -16,11 +17,18 @@ from .types import Type
 MATCHES = {"~~", "!~~", "~~*", "!~~*", "~~~", "regexp_full_match"}
 
 
+def outermost(node: Node) -> list[Node]:
+    """The stars of an expression; COLUMNS(lambda …) has one within."""
+    found = [n for n in own(node) if n.get("class") == "STAR"]
+    within = {id(n) for star in found for n in own(list(star.values()))}
+    return [star for star in found if id(star) not in within]
+
+
 def expand(items: list[Node], scope: Scope) -> list[Node]:
     """The select list without stars; every item of a star carries its output name as alias."""
     out: list[Node] = []
     for item in items:
-        stars = [n for n in own(item) if n.get("class") == "STAR"]
+        stars = outermost(item)
         if not stars:
             out += fields(item, scope)
         elif item["class"] == "STAR":
@@ -144,7 +152,7 @@ def all_columns(scope: Scope, relation: str = "") -> list[tuple[list[str], str, 
     out, merged = [], set()
     owned = [name.lower() for source in scope.sources for name, _ in source.columns]
     for source in scope.sources:
-        if relation and source.alias.lower() != relation.lower():
+        if source.lent or relation and source.alias.lower() != relation.lower():
             continue
         for name, kind in source.columns:
             low = name.lower()
@@ -225,7 +233,7 @@ def unpacked(item: Node, scope: Scope) -> Node:
 
 def every(node: Node, scope: Scope) -> Node:
     """A condition with COLUMNS(): that it holds for each of them."""
-    stars = [n for n in own(node) if n.get("class") == "STAR"]
+    stars = outermost(node)
     if not stars:
         return node
     parts = [{**part, "alias": ""} for part in applied(node, stars, scope)]

@@ -74,19 +74,19 @@ SPARKS = (
 )
 REFUSED = (
     "USING SAMPLE and TABLESAMPLE with a seed (REPEATABLE): Spark draws other rows",
-    "row_number(), ntile(), lag() and lead() without ORDER BY, and POSITIONAL JOIN, over joins, groups and "
-    "windows, or beside a subquery: these rows have no order",
     "`infinity` as a constant date or timestamp: write a day that is far enough",
-    "PIVOT without named values: the columns would depend on the rows",
+    "PIVOT without named values: the columns of a model are known before its rows (write ON column IN ('a', 'b'))",
     "INTERVAL as a column of a model: no destination has a form for it (cast it)",
     "UNION, VARIANT, GEOMETRY and UHUGEINT as a column, also of a subquery: no type of Spark's holds them (cast them, "
     "or use them within one expression); a HUGEINT or a sum of more than 38 digits ends the run",
-    "GROUP BY, DISTINCT, PARTITION BY, UNION, EXCEPT and INTERSECT over maps and intervals: Spark finds others equal "
-    "than DuckDB does",
-    "COLLATE in GROUP BY, DISTINCT or a column of a subquery, within a key of ORDER BY or PARTITION BY other than as "
-    "its last word, and collations of languages: Spark's text does not keep them",
+    "UNION, EXCEPT and INTERSECT over maps and intervals, GROUP BY, DISTINCT and PARTITION BY over lists and structs "
+    "of these, and DISTINCT over them beside an aggregate or a window: Spark finds others equal than DuckDB does",
+    "COLLATE in a column of a subquery, within a key of GROUP BY, ORDER BY or PARTITION BY other than as its last "
+    "word, and collations of languages: Spark's text does not keep them",
     "WITH RECURSIVE … UNION and USING KEY over files, chance or the moment, or in a correlated subquery",
-    "a column of a query that is two queries around without the name of its table, or in FROM: Spark does not find it",
+    "a column of a query that is two queries around in FROM, or without the name of its table where a subquery stands "
+    "in FROM: Spark does not find it",
+    "SELECT DISTINCT with ORDER BY what is not selected: one value may stand for rows with several of these",
     "unnest() within an expression beside a window function: DuckDB's windows do not see its rows, Spark's would",
     "window frames in GROUPS, and EXCLUDE but for CURRENT ROW of an aggregate in ROWS, in a query with GROUP BY (write "
     "them around it)",
@@ -156,8 +156,9 @@ def _functions() -> list[str]:
         "",
         "Where a query leaves the order of rows open (`row_number() OVER ()`, `first(x)`, `list(x)`, LIMIT without "
         "ORDER BY, POSITIONAL JOIN), it is the one in which Spark reads them: that of a file, and of a table until it "
-        "is written anew. What goes to a destination should name an order. Estimates (`approx_quantile` and the like) "
-        "and `hash` are those of this version of DuckDB.",
+        "is written anew; windows over groups take that of the keys. DuckDB's own order of what is joined or grouped "
+        "is none that one could rely on, and neither is Spark's. What goes to a destination should name an order. "
+        "Estimates (`approx_quantile` and the like) and `hash` are those of this version of DuckDB.",
         "",
         "A condition of WHERE or ON is parted at AND: what is Spark's prunes columns, is pushed into files and makes "
         "equi-joins; an equality between a DuckDB expression of one side and one of the other is an equi-join over "

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from .casts import E
 from .gate import gate
 from .model import Refused
-from .scope import call, column, parts, same, where
+from .sameness import same, same_form
+from .scope import call, column, parts, where
 from .tree import Node, own
 from .types import spark_type
 
@@ -52,11 +53,11 @@ def unnested(w: Expressions, projections: list[Node], qualify: Node | None, sour
         return source
 
     if len(found) == 1:
-        w.unnested[id(found[0])] = E("__x.__v", inner[0].type.element)
+        w.unnested[same_form(found[0])] = E("__x.__v", inner[0].type.element)
         arrays = inner[0].text
     else:
         for i, (n, e) in enumerate(zip(found, inner, strict=True)):
-            w.unnested[id(n)] = E(f"__x.__v.`{i}`", e.type.element)
+            w.unnested[same_form(n)] = E(f"__x.__v.`{i}`", e.type.element)
         arrays = zipped(inner)
     return f"{source or '(SELECT 1) AS __one'} LATERAL VIEW explode({arrays}) __x AS __v"
 

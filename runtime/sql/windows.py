@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import aggregates, as_read, collations, constants, partitions
+from . import aggregates, as_read, collations, constants, equality, partitions
 from .casts import E
-from .clauses import groupable, ordered
 from .model import Refused
+from .orders import ordered
 from .scope import where
 from .tree import Node
 from .types import TIMESTAMP
@@ -26,8 +26,8 @@ def write(w: Expressions, node: Node) -> E:
     with w.at(grouped=w.grouped):
         try:
             return written(w, node)
-        except Refused as refusal:
-            if w.scope.grouped or "(" in refusal.construct and "without ORDER BY" in refusal.construct:
+        except Refused:
+            if w.scope.grouped:
                 raise
             return partitions.write(w, node)
 
@@ -94,9 +94,7 @@ def value(w: Expressions, node: Node, name: str, arguments: list[Node], over: st
 def specification(w: Expressions, node: Node, name: str) -> str:
     out = []
     if node["partitions"]:
-        for part in node["partitions"]:
-            groupable(w.type(part), part, "PARTITION BY")
-        out.append("PARTITION BY " + ", ".join(w.write(collations.key(p)).text for p in node["partitions"]))
+        out.append("PARTITION BY " + ", ".join(equality.key(w, p, "PARTITION BY") for p in node["partitions"]))
     keys = []
     for order in node["orders"]:
         item = collations.key(order["expression"])
@@ -105,10 +103,10 @@ def specification(w: Expressions, node: Node, name: str) -> str:
             key = measured(key, item)
         keys.append(" ".join(ordered(w, key, order, item)))
     whole = (node["start"], node["end"]) == ("UNBOUNDED_PRECEDING", "CURRENT_ROW_RANGE")
-    if not keys and name in VALUES - FOR_ORDERED and whole and not w.scope.grouped and not as_read.is_open(w):
-        return " ".join([*out, f"ORDER BY {as_read.NUMBER} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"])
+    if not keys and name in VALUES - FOR_ORDERED and whole:
+        return " ".join([*out, f"ORDER BY {as_read.order(w)} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"])
     if not keys and (name in FOR_ORDERED or is_counted(node)):
-        keys = [as_read.order(w, node, f"{name}()")]
+        keys = [as_read.order(w)]
     elif not keys and name in RANKS:
         keys = ["true"]
     if keys:

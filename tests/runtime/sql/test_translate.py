@@ -94,7 +94,7 @@ def test_a_table_stands_as_the_view_schema__name() -> None:
         ("SELECT *\nFROM poeple", 2, "there is no table main.poeple; near names: main.people"),
         ("-- no\nCREATE TABLE x (i INT)", 1, "exactly one SELECT; CREATE was found"),
         ("DESCRIBE SELECT 1", 1, "exactly one SELECT; DESCRIBE was found"),
-        ("PIVOT people ON name USING count(*)", 1, "a PIVOT needs its values"),
+        ("PIVOT people ON name USING count(*)", 1, "PIVOT without named values"),
         ("SELECT id + name AS x FROM people", 1, "'+(INTEGER, VARCHAR)'. You might need to add explicit type casts."),
         (
             "SELECT id\nFROM people USING SAMPLE 10% (bernoulli, 7)",

@@ -1,0 +1,37 @@
+"""Expressions by their forms: whether two are the same, wherever they stand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import Any
+
+from .scope import children
+from .tree import Node
+
+
+def same(a: Node, b: Node) -> bool:
+    """Whether two expressions are the same text, wherever they stand."""
+    return same_form(a) == same_form(b)
+
+
+def is_made_of(node: Node, forms: Collection[str]) -> bool:
+    """Whether an expression consists of these, and of constants."""
+    if same_form(node) in forms:
+        return True
+    return node["class"] not in ("COLUMN_REF", "SUBQUERY", "WINDOW") and all(
+        is_made_of(child, forms) for child in children(node)
+    )
+
+
+def same_form(node: Node) -> str:
+    """A text that is equal for the same expressions."""
+    return json.dumps(_plain(node), sort_keys=True)
+
+
+def _plain(node: Any) -> Any:
+    if isinstance(node, dict):
+        named = [n.lower() for n in node["column_names"]] if "column_names" in node else None
+        kept = {k: _plain(v) for k, v in node.items() if k not in ("query_location", "query_location_length", "alias")}
+        return {**kept, "column_names": named} if named else kept
+    return [_plain(v) for v in node] if isinstance(node, list) else node
