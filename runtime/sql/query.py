@@ -15,7 +15,7 @@ from .gate import Gate
 from .model import Refused
 from .orders import around, direction, is_computed, is_ordered, ordered, position
 from .said import GateError
-from .sameness import is_made_of, same, same_form
+from .sameness import is_made_of, same
 from .scope import Columns, Scope, parts, where
 from .source import Sources, deduplicated
 from .stars import every, expand
@@ -133,7 +133,7 @@ class Queries:
         writer = self.expressions(scope)
         out = Select([n for n, _ in described], [], [t for _, t in described], source)
         if any(m["type"] == "DISTINCT_MODIFIER" and not m.get("distinct_on_targets") for m in whole["modifiers"]):
-            out.selected = frozenset(map(same_form, projections))
+            out.selected = frozenset(map(writer.form, projections))
         out.source = unnested(writer, projections, clauses["qualify"], out.source, lateral=id(whole) in self.lateral)
         for item, (name, kind) in zip(projections, described, strict=True):
             if item["class"] == "COLUMN_REF" and writer.type(item).letter not in (kind.letter, "0"):
@@ -274,7 +274,7 @@ class Queries:
             if is_ordered(out.types[at - 1]):
                 return [(at, way)]
             return [ordered(writer, E(out.texts[at - 1], out.types[at - 1]), order, projections[at - 1])]
-        if out.selected is not None and not is_made_of(item, out.selected):
+        if out.selected is not None and not is_made_of(item, out.selected, writer.form):
             raise Refused("DISTINCT with ORDER BY what is not selected", where(item), hint=False)
         item = collations.key(item)
         if item["class"] == "CONSTANT":

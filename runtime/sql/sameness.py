@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from .scope import children
@@ -15,13 +15,14 @@ def same(a: Node, b: Node) -> bool:
     return same_form(a) == same_form(b)
 
 
-def is_made_of(node: Node, forms: Collection[str]) -> bool:
-    """Whether an expression consists of these, and of constants."""
-    if same_form(node) in forms:
+def is_made_of(node: Node, forms: Collection[str], form: Callable[[Node], str]) -> bool:
+    """Whether an expression consists of what has these forms, of fields of it, and of constants."""
+    if node["class"] == "COLUMN_REF":
+        names = node["column_names"]
+        return any(form({**node, "column_names": names[:at]}) in forms for at in range(1, len(names) + 1))
+    if form(node) in forms:
         return True
-    return node["class"] not in ("COLUMN_REF", "SUBQUERY", "WINDOW") and all(
-        is_made_of(child, forms) for child in children(node)
-    )
+    return node["class"] not in ("SUBQUERY", "WINDOW") and all(is_made_of(n, forms, form) for n in children(node))
 
 
 def same_form(node: Node) -> str:
