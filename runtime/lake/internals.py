@@ -68,8 +68,7 @@ def _plan(frame: DataFrame) -> Any:
 
 
 def scanned_bytes(kept: DataFrame) -> int | None:
-    """What the scans of other databases gave a persisted frame while it was computed, about; None where that is not
-    told."""
+    """About how many bytes other databases gave a persisted frame as it was computed; None where that is not told."""
     session: Any = kept.sparkSession._jsparkSession
     try:
         found = session.sharedState().cacheManager().lookupCachedData(kept._jdf).get()
@@ -84,9 +83,8 @@ def asked_columns(frame: DataFrame) -> frozenset[str]:
     """The columns that a query, planned without adaptive execution, would ask of other databases."""
     plan: Any = frame._jdf
     plan = plan.queryExecution().executedPlan()
-    below = plan.subqueriesAll()
-    scans = [scan for part in [plan, *map(below.apply, range(below.size()))] for scan in _scans(part)]
-    return frozenset(str(name) for scan in scans for name in scan.schema().fieldNames())
+    parts = [plan, *map(plan.subqueriesAll().apply, range(plan.subqueriesAll().size()))]
+    return frozenset(str(name) for part in parts for scan in _scans(part) for name in scan.schema().fieldNames())
 
 
 def _scans(plan: Any) -> list[Any]:
