@@ -71,6 +71,18 @@ def test_a_second_process_waits_for_the_first_and_fetches_nothing(folder: Path, 
     assert (waits, ended) == (True, [0])
 
 
+def test_an_engine_that_begins_meanwhile_waits_and_then_goes_on(folder: Path, offline: None) -> None:
+    found: list[Path] = []
+    engine = threading.Thread(target=lambda: found.extend(jars.ready(folder, "delta")))
+    with jars._alone(folder):
+        engine.start()
+        engine.join(0.3)
+        waits = engine.is_alive()
+        put(folder)
+    engine.join(20)
+    assert (waits, found) == (True, [folder / JAR])
+
+
 def test_what_went_wrong_beside_the_pages_is_told_to_whoever_waits() -> None:
     def fails() -> None:
         raise ConfigError("the jars could not be fetched")
