@@ -20,8 +20,9 @@ SAME = {"VARCHAR", "BOOLEAN", "DATE", "TIMESTAMP", *COUNTED}
 #: Those that are made the function's own type.
 MADE = ("same", "number", "divisor")
 CONSTANT = ("pattern", "unit", "today", "divisor", "place", "length", "given")
-#: Whether a day or a moment is finite.
-DATE, MOMENT = (f"NOT ({INFINITE[letter]})" for letter in "DT")
+#: Whether a day or a moment is finite; moments are compared as they are, without a way through a time zone.
+DATE = f"NOT ({INFINITE['D']})"
+MOMENT = "{0} > TIMESTAMP_NTZ'-290308-12-21 19:59:05.224193' AND {0} < TIMESTAMP_NTZ'+294247-01-10 04:00:54.775807'"
 #: Columns and constants of an expression that may stand several times in a form, at most.
 SHORT = 3
 
