@@ -7,7 +7,7 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import collations, conditions, equality, lent, recursion, rows
+from . import collations, conditions, equality, lent, recursion, rows, shadowing
 from .calls import Calls
 from .clauses import Select, assembled, ordering
 from .expr import E, Expressions
@@ -21,7 +21,7 @@ from .source import Sources, deduplicated
 from .stars import every, expand
 from .tree import Node, first_offset, own
 from .types import Type, name_quoted
-from .unnest import is_beside_window, parted, unnested
+from .unnest import is_apart, parted, unnested
 
 Lookup = Callable[[list[str]], tuple[str, Columns]]
 SETS = {"UNION": "UNION", "UNION_BY_NAME": "UNION", "EXCEPT": "EXCEPT", "INTERSECT": "INTERSECT"}
@@ -49,6 +49,10 @@ class Queries:
     def write(self, node: Node, parent: Scope | None, around: Scope | None = None) -> tuple[str, Columns]:
         """Spark text and columns of a query node. `around` lends its CTEs, `parent` also its columns."""
         above = around or parent
+        if above and (other := shadowing.apart(node, above.tables)) is not node:
+            for marked in (self.semi, self.lateral):
+                marked |= {id(other)} if id(node) in marked else set()
+            node = other
         scope = Scope(self.gate, parent, list(above.ctes) if above else [], dict(above.tables) if above else {})
         head = self.ctes(node, scope)
         if node["type"] == "SELECT_NODE":
@@ -65,8 +69,6 @@ class Queries:
         for entry in node["cte_map"]["map"]:
             name, body = entry["key"].lower(), entry["value"]["query_node"]
             aliases = entry["value"].get("aliases") or []
-            if name in scope.tables:
-                raise Refused(f"two CTEs named {name}", first_offset(body), hint=False)
             if body["type"] == "RECURSIVE_CTE_NODE":
                 text, columns = self.recursive(entry, scope, aliases)
                 recursive = True
@@ -91,7 +93,7 @@ class Queries:
         return f"{left} UNION ALL {self.shaped(right, found, columns, body)}", columns
 
     def select(self, node: Node, scope: Scope) -> tuple[str, Columns]:
-        if is_beside_window(node):
+        if is_apart(node):
             return self.select(parted(node, [n for n, _ in self.described(node, scope)]), scope)
         source = lent.lent(self, node, scope, self.sources.read(node["from_table"], scope, node))
         try:

@@ -88,6 +88,15 @@ REFUSED = (
     "in FROM: Spark does not find it",
     "SELECT DISTINCT with ORDER BY what is not selected: one value may stand for rows with several of these",
     "unnest() within an expression beside a window function: DuckDB's windows do not see its rows, Spark's would",
+    "unnest() of what is grouped within an expression, and recursive unnest() of lists within structs: Spark unnests "
+    "once a SELECT (write it in a query around)",
+    "two columns of one name in a result: a table has none",
+    "LIMIT and OFFSET that are not constant, GROUPING SETS over a constant: Spark has none",
+    "USING over columns of other types, and IN (SELECT …) between a text and something else: cast one of them",
+    "ASOF RIGHT and FULL JOIN, and one without exactly one inequality over a column of the right table",
+    "PIVOT and UNPIVOT ON several columns at once (`ON (a, b)`), COLUMNS() over two tables with a column of one name",
+    "IN (SELECT …), and EXISTS of a query with GROUP BY, by a condition over columns of both queries that DuckDB "
+    "computes and that compares none with another: Spark makes a join of it (count the rows instead)",
     "window frames in GROUPS, and EXCLUDE but for CURRENT ROW of an aggregate in ROWS, in a query with GROUP BY (write "
     "them around it)",
     "USING after an outer, semi or anti join with a condition over columns of both sides that DuckDB computes",

@@ -35,7 +35,8 @@ def unnested(w: Expressions, projections: list[Node], qualify: Node | None, sour
     if w.scope.grouped:
         keys = [n for g in w.scope.groups for n in parts(g)]
         if not all(any(same(n, key) for key in keys) for n in found):
-            return of_group(w, projections, found, source)
+            told = "unnest() of what was grouped, within an expression (write it in a query around this one)"
+            raise Refused(told, where(found[0]), hint=False)
         found = [key for key in keys if any(same(n, key) for n in found)]
 
     with w.at(grouped=False):
@@ -62,13 +63,16 @@ def unnested(w: Expressions, projections: list[Node], qualify: Node | None, sour
     return f"{source or '(SELECT 1) AS __one'} LATERAL VIEW explode({arrays}) __x AS __v"
 
 
-def is_beside_window(select: Node) -> bool:
-    """Whether lists are unnested beside windows, which in DuckDB do not see the rows that come of it."""
+def is_apart(select: Node) -> bool:
+    """Whether lists are unnested that aggregates make, or beside windows, which in DuckDB do not see the rows that come
+    of it."""
     items = select["select_list"]
     inner = [a for item in items for a in (item["arguments"] if is_unnest(item) else [item])]
     apart = not any(n.get("class") == "STAR" or is_unnest(n) for n in own(inner))
+    listed = [item for item in items if is_unnest(item)]
     windows = any(n.get("class") == "WINDOW" for n in own([items, select.get("qualify")]))
-    return apart and windows and any(map(is_unnest, items))
+    summed = any(n.get("function_name") in gate().aggregates for n in own([item["arguments"] for item in listed]))
+    return apart and bool(listed) and (windows or summed)
 
 
 def is_unnest(node: Node) -> bool:
@@ -76,7 +80,7 @@ def is_unnest(node: Node) -> bool:
 
 
 def parted(select: Node, names: list[str]) -> Node:
-    """A SELECT whose windows stand in a query of their own, and what it unnests in the one around."""
+    """A SELECT whose windows and aggregates stand in a query of their own, and what it unnests in the one around."""
     inner, outer = [], []
     for at, (item, name) in enumerate(zip(select["select_list"], names, strict=True)):
         listed = is_unnest(item)
@@ -89,18 +93,6 @@ def parted(select: Node, names: list[str]) -> Node:
     rows = {**select, "select_list": inner, "modifiers": [], "cte_map": {"map": []}}
     whole = {**table, "subquery": {**table["subquery"], "node": rows}}
     return {**around, "select_list": outer, "from_table": whole, "modifiers": select["modifiers"]}
-
-
-def of_group(w: Expressions, projections: list[Node], found: list[Node], source: str) -> str:
-    """unnest() of a list that an aggregate made: alone, Spark has it in its select list."""
-    if len(found) != 1 or not any(p is found[0] for p in projections):
-        told = "unnest() of what was grouped, with others or within an expression (write it in a query around this one)"
-        raise Refused(told, where(found[0]), hint=False)
-    listed = w.write(found[0]["arguments"][0]["expression"])
-    if listed.type.name != "LIST":
-        raise Refused(f"unnest({listed.type})", where(found[0]), hint=False)
-    w.unnested[id(found[0])] = E(f"explode({listed.text})", listed.type.element)
-    return source
 
 
 def zipped(lists: list[E]) -> str:
