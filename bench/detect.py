@@ -1,5 +1,6 @@
 """Finding what changed in a merge of six columns, against a plain MERGE. Usage: python bench/detect.py [rows, default
-5000000] [changed|unchanged|vectors], or: python bench/detect.py sizes [rows ..., default 5000000 20000000 50000000]
+5000000] [changed|unchanged|vectors], or: python bench/detect.py sizes [rows ..., default 5000000 20000000 50000000],
+or: python bench/detect.py ways [rows, default 5000000]
 
 Ours goes from the start of the build to the written chunk files; the other side is `MERGE … WHEN MATCHED AND hash
 differs`, then its change feed read once, on a table as Delta makes it by default, or with `vectors` one that has
@@ -12,6 +13,9 @@ JVM to compile what it runs.
 executors of one core and 3 GB: what is measured of memory is the driver's alone, whose heap is the least that there is
 by default. Three rounds each, of which the best counts. At no size may the driver hold more than a quarter beyond that
 heap.
+
+`ways` finds and stages the same changes by the filter of a table's hashes, by a join of hashes, as for a table that is
+too large for one, and by a join of both sides, by turns in one process.
 """
 
 from __future__ import annotations
@@ -24,14 +28,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 os.environ.setdefault("SPARK_MASTER", "local[2]")
 
 from runtime import kinds  # noqa: E402
+from runtime.kinds.sieve import filters, find  # noqa: E402
 from runtime.lake.spark import session  # noqa: E402
 from runtime.lake.table import LakeTable  # noqa: E402
 from runtime.model import Model  # noqa: E402
@@ -51,6 +58,12 @@ ROUNDS, ROUNDS_OF_SIZES = 8, 3
 SIZES = (5_000_000, 20_000_000, 50_000_000)
 #: MiB of the driver's heap, and of all that it may hold whatever the rows.
 LEAST_HEAP, MOST_HELD = 1_800, 2_250
+#: How changes are found, and what makes a build do so.
+WAYS: dict[str, Callable[[], AbstractContextManager[object]]] = {
+    "filter": nullcontext,
+    "hashes": lambda: patch.object(filters, "MOST_ROWS", 0),
+    "join": lambda: patch.object(find, "find", lambda build: None),
+}
 HASH = "xxhash64(name, amount, day, seen, active)"
 
 
@@ -73,8 +86,9 @@ class Bench:
             "sync.out", "models/sync/out.sql", self.folder / "out.sql", "SELECT 1", 1, kind="merge", key=("id",)
         )
 
-    def run(self, table: LakeTable, source: Any, mark: int | None) -> int:
+    def run(self, table: LakeTable, source: Any, *, first: bool = False) -> int:
         """One run, from build to chunk files; the records it would send."""
+        mark = None if first else table.version(self.spark)
         built = kinds.build_model(self.spark, self.model(), table, source, run_id=1)
         if built.version == mark:
             return 0
@@ -123,10 +137,10 @@ class Bench:
         """A session lives long: both sides have their code compiled before they are measured."""
         table = LakeTable((self.folder / "warm").as_uri())
         old, new = self.source("warm-old", WARM), self.source("warm-new", WARM, "*")
-        self.run(table, old, None)
+        self.run(table, old, first=True)
         plain = self.plain_table("warm-plain", old)
-        for at, source in enumerate((new, old)):
-            self.run(table, source, at + 1)
+        for source in (new, old):
+            self.run(table, source)
             self.plain(plain, source)
 
 
@@ -154,7 +168,7 @@ def measure(bench: Bench, rows: int, part: str) -> None:
     if part == "unchanged":
         new = bench.source("new", rows)
         scan = min(bench.timed(lambda: new.selectExpr(f"bit_xor({HASH})").collect()) for _ in range(3))
-        nothing = min(bench.timed(lambda: bench.run(table, new, 1)) for _ in range(3))
+        nothing = min(bench.timed(lambda: bench.run(table, new)) for _ in range(3))
         print(f"the driver held {memory()} MB at most")
         print(
             f"detect: ratio {nothing / scan:.2f} (nothing changed {nothing:.2f} s, a bare scan {scan:.2f} s) for "
@@ -165,7 +179,7 @@ def measure(bench: Bench, rows: int, part: str) -> None:
     ours, other = [], []
     for at in range(1, ROUNDS + 1):
         new = bench.source(f"new-{at}", rows, "*" * at)
-        ours.append(bench.timed(lambda: bench.run(table, new, at)))  # noqa: B023 - called at once
+        ours.append(bench.timed(lambda: _all_found(bench, table, new, rows)))  # noqa: B023 - called at once
         other.append(bench.timed(lambda: bench.plain(plain, new)))  # noqa: B023
         print(f"round {at}: ours {ours[-1]:.1f} s, other {other[-1]:.1f} s, the driver held {memory()} MB at most")
     _told(min(other), min(ours), rows)
@@ -183,14 +197,14 @@ def measured(rows: int) -> dict[str, float]:
         took = []
         for at in range(1, ROUNDS_OF_SIZES + 1):
             new = bench.source("new", rows, "*" * at)
-            took.append(bench.timed(lambda: _all_found(bench, table, new, at, rows)))  # noqa: B023 - called at once
+            took.append(bench.timed(lambda: _all_found(bench, table, new, rows)))  # noqa: B023 - called at once
         return {"first": first, "best": min(took), "held": memory()}
     finally:
         shutil.rmtree(bench.folder)
 
 
-def _all_found(bench: Bench, table: LakeTable, new: Any, mark: int, rows: int) -> None:
-    found = bench.run(table, new, mark)
+def _all_found(bench: Bench, table: LakeTable, new: Any, rows: int) -> None:
+    found = bench.run(table, new)
     assert found == rows // 100, (found, rows)
 
 
@@ -216,6 +230,27 @@ def sizes(given: list[int]) -> None:
         raise SystemExit("the driver's memory grows with the rows")
 
 
+def ways(rows: int) -> None:
+    bench = Bench(Path(tempfile.mkdtemp(prefix="bench-detect-")))
+    try:
+        tables = {way: LakeTable((bench.folder / way).as_uri()) for way in WAYS}
+        old = bench.source("old", rows)
+        for table in tables.values():
+            kinds.build_model(bench.spark, bench.model(), table, old)
+        took: dict[str, list[float]] = {way: [] for way in WAYS}
+        for at in range(1, ROUNDS_OF_SIZES + 1):
+            new = bench.source("new", rows, "*" * at)
+            for way, table in tables.items():
+                with WAYS[way]():
+                    took[way].append(bench.timed(lambda: _all_found(bench, table, new, rows)))  # noqa: B023
+            print(f"round {at}: {', '.join(f'{way} {each[-1]:.1f} s' for way, each in took.items())}", flush=True)
+    finally:
+        shutil.rmtree(bench.folder)
+    best = {way: min(each) for way, each in took.items()}
+    said = ", ".join(f"{way} {each:.1f} s" for way, each in best.items())
+    print(f"ways: ratio {best['join'] / best['hashes']:.2f} ({said}) for {rows:,} rows of which 1 % changed")
+
+
 def _told(other: float, ours: float, rows: int) -> None:
     print(
         f"detect: ratio {other / ours:.2f} (ours {ours:.1f} s, other {other:.1f} s) at the best of {ROUNDS} rounds "
@@ -225,6 +260,8 @@ def _told(other: float, ours: float, rows: int) -> None:
 
 if __name__ == "__main__" and sys.argv[1:2] == ["sizes"]:
     sizes([int(a) for a in sys.argv[2:]] or list(SIZES))
+elif __name__ == "__main__" and sys.argv[1:2] == ["ways"]:
+    ways(int(sys.argv[2]) if len(sys.argv) > 2 else 5_000_000)
 elif __name__ == "__main__" and sys.argv[1:2] == ["--measure"]:
     print(json.dumps(measured(int(sys.argv[2]))))
 elif __name__ == "__main__":

@@ -63,6 +63,7 @@ class Memory:
 
     def remember(self, version: int, counts: Counts, filters: KeptFilters | None, changed: int, read: int) -> None:
         """At the end of a build, whatever it did."""
+        is_sieved = self.source.model.kind == "merge" and self.source.chained
         fresh = Note(
             version=version,
             shape=self.source.shape,
@@ -73,7 +74,7 @@ class Memory:
             invalid_digest=counts.invalid_digest,
             source=counts.digest,
             filters=filters,
-            first=self.source.first if filters else "",
+            first=self.source.first if is_sieved else "",
             changed=changed,
             read=read if read < effort.UNKNOWN else None,
         )

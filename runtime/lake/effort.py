@@ -19,6 +19,8 @@ LITTLE = 4_000_000
 FEW = 150_000
 #: Bytes of input for each task behind a shuffle, which moves keys and hashes only.
 A_TASK = 32_000_000
+#: Rows whose hashes each task behind a shuffle may hold, about.
+A_SHARE = 1_000_000
 #: From here on the guess is none.
 UNKNOWN = 1 << 50
 #: Nodes of a plan that shuffle or sort, and functions that give another value at each call.
@@ -73,6 +75,14 @@ def fitting(spark: SparkSession, size: int) -> dict[str, str]:
         return settings(size)
     given = str(spark.conf.get(GIVEN_PARTITIONS, "") or "")
     return settings(size, spark.sparkContext.defaultParallelism, given)
+
+
+def sharing(spark: SparkSession, rows: int) -> dict[str, str]:
+    """Session settings under which no task holds the hashes of much more than its share of so many rows; partitions
+    that a person gave stand."""
+    there = str(spark.conf.get(PARTITIONS))
+    given = spark.conf.get(GIVEN_PARTITIONS, "")
+    return {PARTITIONS: there if given else str(max(int(there), rows // A_SHARE))}
 
 
 def _compiled(wanted: bool) -> dict[str, str]:

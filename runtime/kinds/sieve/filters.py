@@ -47,7 +47,8 @@ _guard = threading.Lock()
 def room(rows: int) -> Iterator[bool]:
     """Whether a filter of so many rows may be held; for the time of the block."""
     with _guard:
-        room = _held[0] + rows <= MOST_ROWS * max(1, from_env().heap_mib // HEAP_OF_ONE)
+        most = MOST_ROWS * max(1, from_env().heap_mib // HEAP_OF_ONE)
+        room = rows <= MOST_ROWS and _held[0] + rows <= most
         _held[0] += rows if room else 0
     try:
         yield room
@@ -128,9 +129,9 @@ def _without_known(build: Build, rows: DataFrame, known: KeptFilters) -> DataFra
     return passed(build, rows, [_read(build, name) for name in (known.whole, known.changed)], known.on)
 
 
-def of(build: Build, known: DataFrame, number: int) -> SparkColumn:
-    """The filter of so many hashes, kept nowhere."""
-    return _made(build, known.select(H1), number).scalar()
+def gone(build: Build, there: DataFrame, number: int) -> DataFrame:
+    """The rows of the table, which are `there`, whose hash the source, which has so many, certainly does not have."""
+    return passed(build, there, [_made(build, build.source.rows.select(H1), number).scalar()])
 
 
 def passed(build: Build, rows: DataFrame, filters: Sequence[SparkColumn], on: str = H1) -> DataFrame:

@@ -6,18 +6,21 @@ keys, finds the old rows and where they lie. Whether that was all is decided by 
 plus the new ones must have the digest of the source. It has not where a changed row slipped through the filter (one in
 millions) or rows without a usable key stand in the source; then the caller joins both sides. Rows that are gone from
 the source make it differ, too, and are looked for the same way.
+
+A table that is too large for a filter has its hashes joined with the source's instead: nothing slips through, and no
+more is held however large the table is.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from runtime.columns import H1, H2, KEY, ROWID
 from runtime.kinds import in_place
 from runtime.kinds.aside import aside
 from runtime.kinds.build import Build
 from runtime.kinds.counts import Counts
-from runtime.kinds.sieve import filters
+from runtime.kinds.sieve import filters, hashes
 from runtime.kinds.sieve.found import Found
 from runtime.kinds.writer import broadcast
 from runtime.lake import effort, internals
@@ -36,12 +39,7 @@ SHARE = 8
 
 def goes_ahead(build: Build) -> bool:
     """Whether a scan only to learn that the source differs is left out, because its first rows differ already."""
-    return (
-        build.model.kind == "merge"
-        and build.note.filters is not None
-        and _is_worth_it(build)
-        and build.source.first != build.note.first
-    )
+    return build.model.kind == "merge" and _is_worth_it(build) and build.note.first not in ("", build.source.first)
 
 
 def find(build: Build) -> Found | None:
@@ -49,11 +47,25 @@ def find(build: Build) -> Found | None:
     if not _is_worth_it(build):
         return None
     with filters.room(max(build.memory.before.rows, build.memory.seen.rows if build.memory.seen else 0)) as room:
-        build.filters = build.note.filters
-        return _found(build) if room else None
+        if room:
+            build.filters = build.note.filters
+            return _found(build, filters)
+    return _found(build, hashes)
 
 
-def _found(build: Build, *, again: bool = False) -> Found | None:
+class Known(Protocol):
+    """What one side is known by, so that the other's rows are told that are not in it."""
+
+    def unknown(self, build: Build, rows: DataFrame, number: int) -> DataFrame | None:
+        """The rows of the source that the table, which has so many, certainly does not have."""
+        ...
+
+    def gone(self, build: Build, there: DataFrame, number: int) -> DataFrame | None:
+        """The rows of the table, which are `there`, that the source, which has so many, certainly does not have."""
+        ...
+
+
+def _found(build: Build, by: Known, *, again: bool = False) -> Found | None:
     """None if the filter let too many rows through, or too few; in the latter case with two of them, `again` is the
     second."""
     from pyspark.sql import functions as F
@@ -61,7 +73,10 @@ def _found(build: Build, *, again: bool = False) -> Found | None:
     before = build.memory.before
     rows, passed = internals.counted(build.spark, build.source.rows, F.expr(f"shiftright({H2}, 32)"))
     with aside(build.spark, lambda: in_place.opened(build)) as table:
-        new = build.keep(filters.unknown(build, rows, before.rows))
+        unknown = by.unknown(build, rows, before.rows)
+        if unknown is None:
+            return None
+        new = build.keep(unknown)
     source = passed()
     told = _told(build, new, F.count_distinct(KEY).alias("keys"))
     added = Digest.of(told)
@@ -76,12 +91,16 @@ def _found(build: Build, *, again: bool = False) -> Found | None:
         stale = not again and bool(build.filters and build.filters.added)
         if stale and now.rows == source[0]:
             return _found_anew(build)
-        gone = build.keep(_gone(build, there, old, source[0]))
+        unknown = by.gone(build, there, source[0])
+        if unknown is None:
+            return None
+        anew = broadcast(old.select(ROWID), replaced.rows)
+        gone = build.keep(unknown.join(anew, ROWID, "left_anti"))
         lost, whole = Digest.of(_told(build, gone)), Digest.of(_told(build, build.target(H1, H2)))
         # rows that went before this and were kept are gone, too
         now = whole - replaced + added - lost
         if not _agrees(build, now, source):
-            return None if again else _found_anew(build)
+            return None if again or build.filters is None else _found_anew(build)
         deleted = lost.rows if build.model.on_missing == "delete" else 0
     counts = Counts(now.rows, now.rows - added.rows, 0, added.rows, deleted, now)
     return Found(table(), counts, new, old, gone if deleted else None, replaced.rows, added.rows - replaced.rows)
@@ -95,7 +114,7 @@ def _agrees(build: Build, now: Digest, source: tuple[int, int]) -> bool:
 
 def _found_anew(build: Build) -> Found | None:
     filters.make(build, build.memory.before.rows)
-    return _found(build, again=True)
+    return _found(build, filters, again=True)
 
 
 def _is_worth_it(build: Build) -> bool:
@@ -103,7 +122,7 @@ def _is_worth_it(build: Build) -> bool:
     same = build.memory.is_of(build.version)
     rows = build.memory.before.rows
     few = note.changed * SHARE <= rows
-    fits = same and few and not note.invalid and 0 < rows <= filters.MOST_ROWS
+    fits = same and few and not note.invalid and rows > 0
     return fits and not build.small and build.is_quick
 
 
@@ -130,9 +149,3 @@ def _with_keys(rows: DataFrame, wanted: DataFrame, number: int) -> DataFrame:
         & F.coalesce(F.col(KEY) == F.col("__ondatra_known"), F.lit(False)),
         "left_semi",
     )
-
-
-def _gone(build: Build, there: DataFrame, old: DataFrame, source: int) -> DataFrame:
-    """Rows of the table, which are `there`, whose content the source does not have, less those that it has anew."""
-    known = [filters.of(build, build.source.rows, source)]
-    return filters.passed(build, there, known).join(broadcast(old.select(ROWID), source), ROWID, "left_anti")

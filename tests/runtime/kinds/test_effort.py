@@ -30,6 +30,20 @@ def test_sizes_are_spark_s_guess_and_decide_the_settings(spark: Any) -> None:
     assert [effort.settings(size)["spark.sql.shuffle.partitions"] for size in (few, many, 1 << 60)] == ["1", "25", "32"]
 
 
+def test_hashes_are_shared_by_so_many_tasks_that_each_has_a_million_unless_a_person_gave_their_number(
+    spark: Any,
+) -> None:
+    before = effort.change(spark, {"spark.sql.shuffle.partitions": "4"})
+    try:
+        told = [effort.sharing(spark, rows) for rows in (1_000_000, 50_000_000)]
+        spark.conf.set("spark.ondatra.givenPartitions", "4")
+        told.append(effort.sharing(spark, 50_000_000))
+    finally:
+        spark.conf.unset("spark.ondatra.givenPartitions")
+        effort.change(spark, before)
+    assert [each["spark.sql.shuffle.partitions"] for each in told] == ["4", "50", "4"]
+
+
 def test_a_join_is_as_large_as_what_it_reads(spark: Any) -> None:
     """Spark's own guess of a join is the product of both sides."""
     join = "SELECT a.id FROM range(5000) a JOIN range(30000) b ON a.id % 70 = b.id % 70"
