@@ -43,7 +43,10 @@ NEEDED = {
 #: Begin the names of settings that change what a SELECT answers.
 OLD_ANSWERS = "spark.sql.legacy."
 
+#: Java interprets methods of more than 8,000 bytes for ever, and Spark makes one of all expressions of a projection.
+WHOLE = "-XX:-DontCompileHugeMethods"
 USUAL = {
+    "spark.executor.extraJavaOptions": WHOLE,
     "spark.sql.adaptive.enabled": "true",
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.databricks.delta.merge.materializeSource": "none",  # change sets are computed once before they are merged

@@ -58,7 +58,9 @@ def session(config: Config | None = None) -> SparkSession:
                 "spark.jars", ",".join(filter(None, [*map(str, jars), settings.get("spark.jars")]))
             )
         brief = jvm.BRIEF if config.spark_is_here and _is_little() else ()
-        options = _options(scratch, " ".join([*brief, settings.get("spark.driver.extraJavaOptions", "")]))
+        options = _options(
+            scratch, " ".join([spark_settings.WHOLE, *brief, settings.get("spark.driver.extraJavaOptions", "")])
+        )
         builder = (
             builder.config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
             .config("spark.local.dir", settings.get("spark.local.dir", str(scratch)))

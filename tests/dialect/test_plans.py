@@ -120,6 +120,11 @@ def test_without_duckdb_no_worker_of_python_is_asked(spark: Any) -> None:
     assert "Python" not in plan(spark, "SELECT id + id AS a, coalesce(name, 'x') AS b FROM t WHERE name IN ('1', '2')")
 
 
+def test_java_compiles_the_code_of_a_projection_however_wide(spark: Any) -> None:
+    told = spark._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments()
+    assert "-XX:-DontCompileHugeMethods" in list(told)
+
+
 def test_a_model_that_only_hands_on_many_columns_keeps_them_from_the_worker(spark: Any) -> None:
     found = plan(spark, "SELECT *, reverse(name) AS u FROM v")
     assert "ArrowEvalPython" in found and "MapInArrow" not in found
