@@ -7,7 +7,7 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import collations, conditions, equality, lent, recursion, rows, shadowing
+from . import alike, collations, conditions, equality, lent, recursion, rows, shadowing
 from .calls import Calls
 from .clauses import Select, assembled, ordering
 from .expr import E, Expressions
@@ -141,6 +141,8 @@ class Queries:
             if item["class"] == "COLUMN_REF" and writer.type(item).letter not in (kind.letter, "0"):
                 raise Refused(f"the name {name}, which DuckDB takes for something else", where(item))
             out.texts.append(writer.as_type(item, kind).text)
+        for at in alike.along(writer, projections):
+            out.texts[at] = writer.as_type(projections[at], out.types[at]).text
         if clauses["where_clause"]:
             writer.allow_in(clauses["where_clause"])
             out.where = conditions.written(writer, clauses["where_clause"], semi=id(whole) in self.semi)

@@ -70,6 +70,8 @@ SPARKS = (
     "sum or product); to_json over a struct of texts, whole numbers and booleans; list_transform by `x + 1` and the "
     "like; regular expressions of characters and classes of ASCII, of which at most one repeats without a bound, as "
     "the last or behind a `^`",
+    "but where a projection asks DuckDB for something else anyway, it computes these along with it: "
+    f"{', '.join(f'`{n}`' for n in sorted(alike.DEAR))}",
     "joins, grouping, order, limits, set operations, subqueries, unnest()",
 )
 REFUSED = (

@@ -129,6 +129,13 @@ def test_what_may_differ_is_duckdbs(expression: str) -> None:
     assert calls(expression) == 1
 
 
+def test_what_is_dear_goes_along_with_what_duckdb_is_asked_anyway() -> None:
+    sql = "SELECT id, upper(s) AS u, reverse(s) AS r, round(x, 1) AS x, s || '!' AS e FROM t WHERE lower(s) <> 'x'"
+    found = translate(sql, dialect="duckdb", tables={"main.t": COLUMNS}, project_dir="/nowhere")
+    asked = [text for call in found.calls for text, _, _ in call.expressions]
+    assert (len(found.calls), sorted(asked)) == (1, ["reverse(i0)", "round(i1, 1)", "upper(i0)"])
+
+
 def test_no_character_behind_those_that_are_asked_for_has_a_case() -> None:
     rows = f"range({letters.LAST}, 1114112) t(i)"
     assert gate().run(f"SELECT chr(i::INTEGER) AS a FROM {rows} WHERE upper(a) <> a OR lower(a) <> a") == []
