@@ -24,10 +24,10 @@ def is_collated(node: Node, kind: Type) -> bool:
     return "VARCHAR" in str(kind) and holds(node)
 
 
-def key(node: Node) -> Node:
-    """What an order by the expression is an order by."""
+def key(node: Node, kind: Type) -> Node:
+    """What an order by the expression, which has this type, is an order by."""
     if node["class"] != "COLLATE":
-        if holds(node):
+        if is_collated(node, kind):
             raise Refused(
                 "a key of GROUP BY, ORDER BY or PARTITION BY with COLLATE within (write it last)", where(node)
             )

@@ -33,12 +33,12 @@ def check(kind: Type, node: Node, what: str) -> None:
 
 def stands(w: Expressions, node: Node) -> bool:
     """Whether an expression is its own key."""
-    return is_alike(w.type(node)) and not collations.holds(node)
+    return is_alike(w.type(node)) and not collations.is_collated(node, w.type(node))
 
 
 def key(w: Expressions, node: Node, what: str) -> str:
     """Spark's text of what is equal for equal values of an expression."""
-    return of_value(w, w.write(collations.key(node)), node, what)
+    return of_value(w, w.write(collations.key(node, w.type(node))), node, what)
 
 
 def of_value(w: Expressions, e: E, node: Node, what: str) -> str:
@@ -57,8 +57,8 @@ def groups(w: Expressions) -> dict[str, Node]:
     for group in w.scope.groups:
         if group["class"] != "COLUMN_REF" or not stands(w, group):
             out[w.form(group)] = group
-        if collations.holds(group):
-            one = collations.key(group)
+        if collations.is_collated(group, w.type(group)):
+            one = collations.key(group, w.type(group))
             out[w.form(one)] = one
     return out
 

@@ -280,7 +280,7 @@ class Queries:
             return [ordered(writer, E(out.texts[at - 1], out.types[at - 1]), order, projections[at - 1])]
         if out.selected is not None and not is_made_of(item, out.selected, writer.form):
             raise Refused("DISTINCT with ORDER BY what is not selected", where(item), hint=False)
-        item = collations.key(item)
+        item = collations.key(item, writer.type(item))
         if item["class"] == "CONSTANT":
             return []
         scope.prime(parts(item), scope.grouped)

@@ -97,7 +97,7 @@ def specification(w: Expressions, node: Node, name: str) -> str:
         out.append("PARTITION BY " + ", ".join(equality.key(w, p, "PARTITION BY") for p in node["partitions"]))
     keys = []
     for order in node["orders"]:
-        item = collations.key(order["expression"])
+        item = collations.key(order["expression"], w.type(order["expression"]))
         key = w.write(item)
         if is_ranged(node):
             key = measured(key, item)
