@@ -26,13 +26,14 @@ def is_made_of(node: Node, forms: Collection[str], form: Callable[[Node], str]) 
 
 
 def same_form(node: Node) -> str:
-    """A text that is equal for the same expressions."""
+    """A text that is equal for the same expressions: the case of names does not count, that of constants does."""
     return json.dumps(_plain(node), sort_keys=True)
 
 
-def _plain(node: Any) -> Any:
-    if isinstance(node, dict):
-        named = [n.lower() for n in node["column_names"]] if "column_names" in node else None
-        kept = {k: _plain(v) for k, v in node.items() if k not in ("query_location", "query_location_length", "alias")}
-        return {**kept, "column_names": named} if named else kept
-    return [_plain(v) for v in node] if isinstance(node, list) else node
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        kept = {k: v for k, v in value.items() if k not in ("query_location", "query_location_length", "alias")}
+        return {key: item if key == "literal" else _plain(item) for key, item in kept.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value.lower() if isinstance(value, str) else value
