@@ -166,10 +166,11 @@ def _functions() -> list[str]:
         "list of its partition, which should have some thousand rows at most.",
         "",
         "Where a query leaves the order of rows open (`row_number() OVER ()`, `first(x)`, `list(x)`, LIMIT without "
-        "ORDER BY, POSITIONAL JOIN), it is the one in which Spark reads them: that of a file, and of a table until it "
-        "is written anew; windows over groups take that of the keys. DuckDB's own order of what is joined or grouped "
-        "is none that one could rely on, and neither is Spark's. What goes to a destination should name an order. "
-        "Estimates (`approx_quantile` and the like) and `hash` are those of this version of DuckDB.",
+        "ORDER BY, POSITIONAL JOIN, the text of a group by COLLATE), it is the one in which Spark reads them: that of "
+        "a file, and of a table until it is written anew; windows over groups take that of the keys. DuckDB's own "
+        "order of what is joined or grouped is none that one could rely on, and neither is Spark's. What goes to a "
+        "destination should name an order. Estimates (`approx_quantile` and the like) and `hash` are those of this "
+        "version of DuckDB.",
         "",
         "A condition of WHERE or ON is parted at AND: what is Spark's prunes columns, is pushed into files and makes "
         "equi-joins; an equality between a DuckDB expression of one side and one of the other is an equi-join over "
