@@ -55,6 +55,14 @@ def fits(build: Build) -> bool:
 
 def find(build: Build) -> Changes | None:
     """None where the source has rows without a usable key."""
+    build.source.is_read_once = True  # the rows that are committed come out of the lines
+    found = _found(build)
+    if found is None:
+        build.source.read_again()
+    return found
+
+
+def _found(build: Build) -> Changes | None:
     opened = in_place.opened(build)
     lines, told = _lines(build, opened)
     if told is None or told["invalid"] or told["sides"] != told["rows"]:

@@ -66,6 +66,12 @@ class Source:
         """About how many bytes it told this build, once the rows are there."""
         return internals.scanned_bytes(self._held[0]) if self.is_outside and self._held else None
 
+    def read_again(self) -> None:
+        """What was read once has to be read more often after all."""
+        self.is_read_once = False
+        for made in ("plain", "rows"):
+            self.__dict__.pop(made, None)
+
     def release(self) -> None:
         """Nothing that was computed on the way stays behind. To let a frame go, Spark waits for any other build that is
         computing one of its own just then; this build does not."""
