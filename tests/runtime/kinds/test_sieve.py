@@ -180,9 +180,9 @@ def test_what_is_staged_from_the_feed_at_hand_is_what_is_staged_from_its_files(t
 def test_another_writer_of_the_table_is_noticed(table: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     usual = in_place._rows
 
-    def meanwhile(*given: Any) -> Any:
+    def meanwhile(*given: Any, **named: Any) -> Any:
         table.spark.sql(f"DELETE FROM {table.table.sql} WHERE id = 39")
-        return usual(*given)
+        return usual(*given, **named)
 
     monkeypatch.setattr(in_place, "_rows", meanwhile)
     with pytest.raises(Exception, match="(?i)concurrent"):
