@@ -263,7 +263,9 @@ class Queries:
     ) -> list[tuple[int | str, str]]:
         way, item = direction(order), order["expression"]
         if item["class"] == "STAR":
-            return [(i, way) for i in range(1, len(out.names) + 1)]
+            each = [{"class": "POSITIONAL_REFERENCE", "index": at} for at in range(1, len(out.names) + 1)]
+            by = [{**order, "expression": one} for one in each]
+            return [key for one in by for key in self.order(one, out, projections, aliases, scope, writer)]
         at: int | None = position(item)
         if at is None and item["class"] == "COLUMN_REF" and len(item["column_names"]) == 1:
             low = [n.lower() for n in out.names]
