@@ -175,6 +175,7 @@ def _told(tmp_path: Path, *command: str, **more: str) -> tuple[int, str]:
     return done.returncode, done.stderr.strip()
 
 
+@pytest.mark.django_db  # its tables, which are made for those that say so
 def test_a_database_that_another_process_holds_is_one_line_with_the_way_out(fresh_tables: Path, tmp_path: Path) -> None:
     shutil.copy(fresh_tables, tmp_path / "db.sqlite3")
     with closing(sqlite3.connect(tmp_path / "db.sqlite3", isolation_level=None)) as holder:

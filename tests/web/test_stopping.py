@@ -90,6 +90,7 @@ def test_a_process_that_cannot_tidy_up_ends_all_the_same() -> None:
     assert time.monotonic() - began < 10
 
 
+@pytest.mark.django_db  # its tables, which are made for those that say so
 def test_a_command_ends_with_one_line_and_no_traceback(fresh_tables: Path, tmp_path: Path) -> None:
     env = {**os.environ, "ONDATRA_DATA_DIR": str(tmp_path / "data")}
     (tmp_path / "data").mkdir()
