@@ -129,9 +129,12 @@ class LakeTable:
         return int(row["version"])
 
     def size(self) -> int:
-        """Bytes of the files of a local table, old ones included; of another's nothing is known, so it counts as
-        large."""
-        return sum(f.stat().st_size for f in Path(self.path).glob("*.parquet")) if self.is_local else 1 << 33
+        """Bytes of the files of a local table, old ones included, most of which Delta lays into folders of two letters;
+        of another's nothing is known, so it counts as large."""
+        if not self.is_local:
+            return 1 << 33
+        found = (file for name in ("*.parquet", "[!_]*/*.parquet") for file in Path(self.path).glob(name))
+        return sum(file.stat().st_size for file in found)
 
     def is_new(self, spark: SparkSession) -> bool:
         """Whether version 0, if that is the newest, was made without rows; the clone of a table has its rows from the

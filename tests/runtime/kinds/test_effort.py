@@ -44,6 +44,13 @@ def test_hashes_are_shared_by_so_many_tasks_that_each_has_a_million_unless_a_per
     assert [each["spark.sql.shuffle.partitions"] for each in told] == ["4", "50", "4"]
 
 
+def test_a_table_counts_as_large_as_its_files(spark: Any, tmp_path: Path) -> None:
+    table = Built(spark, tmp_path, "table")
+    table.build((1, "a"))
+    [file] = table.table.read(spark).inputFiles()
+    assert table.table.size() == Path(file.removeprefix("file:")).stat().st_size
+
+
 def test_a_join_is_as_large_as_what_it_reads(spark: Any) -> None:
     """Spark's own guess of a join is the product of both sides."""
     join = "SELECT a.id FROM range(5000) a JOIN range(30000) b ON a.id % 70 = b.id % 70"
