@@ -211,7 +211,7 @@ class Changes:
         some = self.random.sample(sorted(self.rows), self.random.randint(2, 5))
         if what in ("delete", "both"):
             self.gone |= {i: self.rows.pop(i) for i in some[1:]}
-        if what in ("change", "both"):
+        if what == "both":
             self.were = {i: self.rows[i] for i in some if i in self.rows}
             self.rows |= {i: (f"x{self.random.random()}", m + 1) for i, (_, m) in self.were.items()}
             for _ in range(self.random.randint(0, 3)):
@@ -233,16 +233,13 @@ class Changes:
 #: Of each step, how the quick way goes about it. Where the columns are other ones than before, it joins; new rows alone
 #: are inserted.
 STEPS = (
-    ("change", "write"),
     ("both", "write"),
     ("back", ""),
     ("rename", "compare"),
     ("both", "write"),
     ("widen", "compare"),
-    ("change", "write"),
     ("undo", "write"),
     ("delete", "write"),
-    ("back", ""),
 )
 
 
