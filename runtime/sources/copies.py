@@ -93,12 +93,17 @@ class _Copy:
         self._guard = threading.Lock()
         self._made: tuple[str, StructType] | None = None
         self._places: list[str] = []
+        self._is_over = False
 
     def open(self, spark: SparkSession) -> DataFrame:
         """All columns of the table; those that nobody needs are empty."""
         with self._guard:
+            if self._is_over:  # a builder that did not end with its run
+                raise BuildError(f"{self.name}: the run that reads it is over")
             if self._made is None:
                 self._made = self._make(spark)
+            if self._is_over:  # since then, and what was removed then was not all
+                self.remove()
             path, schema = self._made
         return spark.read.schema(schema).parquet(path)
 
@@ -124,6 +129,7 @@ class _Copy:
         return [column for column in table.columns if column in needed] or table.columns[:1]
 
     def remove(self) -> None:
+        self._is_over = True  # without the guard: who holds it may be reading
         store, _ = brought.place() if self._places else (None, "")
         for place in self._places:
             with suppress(StoreError):  # it goes with the process
@@ -134,7 +140,9 @@ def needed_of(
     spark: SparkSession, table: DataFrame, name: str, model: Translated, columns: Mapping[str, tuple[Column, ...]]
 ) -> frozenset[str] | None:
     """The columns of the table `name` that the model's result depends on, whatever its other inputs hold; None where
-    that cannot be told."""
+    that cannot be told: the plan of a model that asks for the time holds for one moment."""
+    if model.volatile:
+        return None
     key = (name, model.spark_sql, tuple(table.columns), tuple(columns.get(other) for other in model.tables))
     if key not in _needed:
         if len(_needed) > MOST_REMEMBERED:

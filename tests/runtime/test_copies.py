@@ -140,6 +140,16 @@ def test_the_columns_that_a_model_needs_are_those_that_its_result_depends_on(
     assert needed_of(spark, table, "shop.public.people", model, columns) == frozenset(needed)
 
 
+def test_what_a_model_needs_that_asks_for_the_day_is_not_told_by_its_plan_of_today(
+    spark: Any, server: tuple[Any, Connection]
+) -> None:
+    _, shop = server
+    text = "SELECT id, CASE WHEN current_date >= DATE '2999-01-01' THEN name ELSE town END AS said FROM TABLE"
+    [model], columns = models(spark, shop, "people", text)
+    table = open_table(spark, shop, "shop.public.people")
+    assert needed_of(spark, table, "shop.public.people", model, columns) is None
+
+
 def test_where_that_cannot_be_told_the_table_is_read_whole(
     spark: Any, server: tuple[Any, Connection], staging: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
