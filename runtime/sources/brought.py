@@ -23,13 +23,15 @@ from runtime.store.opening import open_store
 FOLDER = "sources"
 #: What a process left that died on another machine lies there for so many days: longer than any run.
 KEPT_DAYS = 7
+#: A process that lives longer begins another folder after so many, before one on another machine takes it for dead.
+ANEW_DAYS = 3
 #: States of one read that are kept: builds side by side may have begun with one that is no longer the newest.
 MOST_STATES = 3
 #: As long may a read take whose parts are put into a bucket.
 UPLOAD_SECONDS = 6 * 3600
 _guard = threading.Lock()
 _bringing: dict[str, threading.Lock] = {}  # by read
-_brought: dict[str, dict[str, tuple[str, ...]]] = {}  # by read and state
+_brought: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {}  # by folder, read and state
 
 
 def bring(of: str, state: str, files: Mapping[str, Path]) -> list[str]:
@@ -57,12 +59,13 @@ def made(of: str, state: str, make: Callable[[Path | None, Callable[[str], str]]
 
 
 def _once(of: str, state: str, put: Callable[[Store, str], list[str]]) -> list[str]:
+    store, mine = place()
     with _guard:
-        states, guard = _brought.setdefault(of, {}), _bringing.setdefault(of, threading.Lock())
-        store, mine = _mine(from_env().staging_url)
+        states, guard = _brought.setdefault((mine, of), {}), _bringing.setdefault(of, threading.Lock())
     with guard:  # models that are built side by side may read the same
         if state not in states:
-            paths = tuple(path_of(store.url_of(path)) for path in put(store, f"{mine}/{of}/{state}"))
+            attempt = f"{mine}/{of}/{state}/{uuid.uuid4().hex}"  # beside what one that was broken off left
+            paths = tuple(path_of(store.url_of(path)) for path in put(store, attempt))
             if not paths:
                 return []
             states[state] = paths
@@ -76,14 +79,14 @@ def _once(of: str, state: str, put: Callable[[Store, str], list[str]]) -> list[s
 def place() -> tuple[Store, str]:
     """The folder of this process, in its store: for whatever executors read until this process ends, or sooner."""
     with _guard:
-        return _mine(from_env().staging_url)
+        return _mine(from_env().staging_url, _today().toordinal() // ANEW_DAYS)
 
 
 @lru_cache(maxsize=1)
-def _mine(staging_url: str) -> tuple[Store, str]:
+def _mine(staging_url: str, since: int) -> tuple[Store, str]:
     """Its name begins with today's date; a lock that goes with the process says that it is in use."""
     forget_dead()
-    store, name = open_store(staging_url), f"{dt.datetime.now(dt.UTC).date()}-{uuid.uuid4().hex[:12]}"
+    store, name = open_store(staging_url), f"{_today()}-{uuid.uuid4().hex[:12]}"
     lock = _lock(name)
     lock.parent.mkdir(parents=True, exist_ok=True)
     held = lock.open("w")
@@ -101,13 +104,17 @@ def _end(store: Store, name: str, held: IO[str]) -> None:
 
 def forget_dead() -> None:
     """What processes left goes: those that died on this machine, and on others after some days."""
-    store, today = open_store(from_env().staging_url), dt.datetime.now(dt.UTC).date()
+    store = open_store(from_env().staging_url)
     with suppress(StoreError, ValueError):  # a folder of another kind has no date
         for name in sorted({path.split("/")[1] for path in store.list(FOLDER)}):
-            date = dt.date.fromisoformat(name[:10])
-            if (today - date).days > KEPT_DAYS or _is_free(_lock(name)):
+            days, lock = (_today() - dt.date.fromisoformat(name[:10])).days, _lock(name)
+            if _is_free(lock) if lock.exists() else days > KEPT_DAYS:
                 store.delete_prefix(f"{FOLDER}/{name}")
                 _lock(name).unlink(missing_ok=True)
+
+
+def _today() -> dt.date:
+    return dt.datetime.now(dt.UTC).date()
 
 
 def _lock(name: str) -> Path:

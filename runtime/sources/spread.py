@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
+from runtime import machine
+from runtime.lake import losses
 from runtime.sources import read_task
 from runtime.sources.reading import columns_alone, is_strict, own_columns, rows
 from runtime.sql import confined
@@ -38,6 +40,8 @@ A_TASK, WHILE_LOOKING = 64_000_000, 400_000_000
 THREADS = 2
 #: Tasks for each core at most: some files take longer than others.
 FOR_A_CORE = 2
+#: Bytes that a worker of Python takes with its DuckDB.
+A_WORKER = 700_000_000
 #: What a compressed file counts.
 COMPRESSED = {".gz": 5, ".zst": 5}
 
@@ -87,6 +91,10 @@ def copied(
     try:
         reasons = set(_run(spark, told)) - {""}
         written = not reasons
+    except Exception as error:
+        if losses.is_loss(error) or "cancelled" in str(error):  # it is done again, or not at all
+            raise
+        reasons = {f"a task ended with {type(error).__name__}"}
     finally:
         if folder and not written:
             shutil.rmtree(folder, ignore_errors=True)
@@ -103,7 +111,10 @@ def _parts(spark: SparkSession, read: FileRead, files: Files) -> list[range]:
     if len(sizes) < 2 or sum(sizes) < LARGE or not (files.elsewhere or cores > THREADS):
         return []
     least = max(A_TASK, int(WHILE_LOOKING * _looking(read, files.opened)))
-    return shares(sizes, min(sum(sizes) // least, FOR_A_CORE * cores))
+    most = FOR_A_CORE * cores
+    if not files.elsewhere:  # beside the heap, all tasks at once may need what each may
+        most = min(most, machine.memory() // 2 // A_WORKER)
+    return shares(sizes, min(sum(sizes) // least, most))
 
 
 def shares(sizes: Sequence[int], wanted: int) -> list[range]:

@@ -92,3 +92,36 @@ def test_what_a_process_left_on_another_machine_goes_after_a_week(staging: Path,
     brought.bring("read", "state", {"0.parquet": tmp_path / "part"})
     kept = {path.name[:10] for path in (staging / "sources").iterdir() if list(path.rglob("*.parquet"))}
     assert kept == {str(today), str(today - dt.timedelta(days=7))}
+
+
+def test_a_process_that_lives_for_weeks_keeps_what_it_brought_and_begins_anew_before_others_think_it_dead(
+    staging: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "part").write_bytes(b"rows")
+    first = brought.bring("read", "state", {"0.parquet": tmp_path / "part"})[0]
+    later = dt.datetime.now(dt.UTC).date() + dt.timedelta(days=9)
+    monkeypatch.setattr(brought, "_today", lambda: later)
+
+    brought.forget_dead()
+    second = brought.bring("read", "state", {"0.parquet": tmp_path / "part"})[0]
+    assert [Path(path.removeprefix("file://")).exists() for path in (first, second)] == [True, True]
+    assert f"/{later}-" in second
+
+
+def test_what_a_broken_off_attempt_left_is_not_read_with_the_next(staging: Path) -> None:
+    def broken(there: Path | None, _: object) -> bool:
+        assert there
+        there.mkdir(parents=True)
+        (there / "00001.parquet").write_bytes(b"old")
+        raise ConnectionError("a worker is gone")
+
+    def whole(there: Path | None, _: object) -> bool:
+        assert there
+        there.mkdir(parents=True)
+        (there / "00000.parquet").write_bytes(b"new")
+        return True
+
+    with pytest.raises(ConnectionError):
+        brought.made("read", "state", broken)
+    [folder] = brought.made("read", "state", whole)
+    assert [path.name for path in Path(folder.removeprefix("file://")).iterdir()] == ["00000.parquet"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -179,6 +180,15 @@ def test_where_tasks_are_no_gain_this_process_reads(
     monkeypatch.setattr(spread, limit, value)
     sql, contents = CASES["by name, with the file"]
     assert len(rows(files.staged(read_of(sql, contents), spark))) > MANY and why == []
+
+
+def test_what_tasks_die_of_leaves_the_read_to_this_process(
+    spark: Any, read_of: Any, why: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read_task, "copy", lambda told: os._exit(9))
+    sql, contents = CASES["by name, with the file"]
+    alone, shared = one_after_the_other(read_of(sql, contents), spark)
+    assert (shared == alone, why) == (True, [])
 
 
 def test_executors_elsewhere_that_have_the_files_write_where_all_find_them(
