@@ -20,9 +20,12 @@ def one(w: Expressions, node: Node, text: str, kind: Type) -> E:
     out, since Spark makes false of NULL."""
     if collations.holds(node["child"]):
         raise Refused("COLLATE with IN (SELECT …)", where(node), hint=False)
+    if plain.holds_drawn(node["child"]):
+        raise Refused("a drawn value IN (SELECT …)", where(node), hint=False)
     with w.at(grouped=w.grouped):
         left = w.write(node["child"])
-    if node["comparison_type"] in ("COMPARE_EQUAL", "COMPARE_NOTEQUAL") and kind.letter in "lr":
+    nested = left.type == kind or kind.letter == "l" and "FLOAT" not in f"{left.type} {kind}"
+    if node["comparison_type"] in ("COMPARE_EQUAL", "COMPARE_NOTEQUAL") and kind.letter in "lr" and nested:
         equality.check(kind, node, "IN (SELECT …) over")
     else:
         left, text, kind = shaped(w, node, left, text, kind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import collations
+from . import collations, plain
 from .casts import E
 from .gate import gate
 from .model import Refused
@@ -31,6 +31,13 @@ def check(kind: Type, node: Node, what: str) -> None:
         raise Refused(f"{what} a value of type {kind}", where(node))
 
 
+def check_distinct(kind: Type, node: Node) -> None:
+    """The same of DISTINCT where it is not a GROUP BY of all columns."""
+    check(kind, node, "DISTINCT over")
+    if collations.is_collated(node, kind):
+        raise Refused("DISTINCT over COLLATE beside a window or a group", where(node), hint=False)
+
+
 def stands(w: Expressions, node: Node) -> bool:
     """Whether an expression is its own key."""
     return is_alike(w.type(node)) and not collations.is_collated(node, w.type(node))
@@ -39,6 +46,13 @@ def stands(w: Expressions, node: Node) -> bool:
 def key(w: Expressions, node: Node, what: str) -> str:
     """Spark's text of what is equal for equal values of an expression."""
     return of_value(w, w.write(collations.key(node, w.type(node))), node, what)
+
+
+def group(w: Expressions, node: Node) -> str:
+    """The key of a group."""
+    if plain.holds_drawn(node):
+        raise Refused("GROUP BY a drawn value, of which each mention is another one,", where(node), hint=False)
+    return key(w, node, "GROUP BY")
 
 
 def of_value(w: Expressions, e: E, node: Node, what: str) -> str:
@@ -53,13 +67,13 @@ def of_value(w: Expressions, e: E, node: Node, what: str) -> str:
 def groups(w: Expressions) -> dict[str, Node]:
     """The expressions of GROUP BY by their forms, those that are their own key and columns left out: for Spark they
     are their groups anyway."""
-    out = {}
+    out: dict[str, Node] = {}
     for group in w.scope.groups:
         if group["class"] != "COLUMN_REF" or not stands(w, group):
-            out[w.form(group)] = group
+            out.setdefault(w.form(group), group)  # of two that are the same the first
         if collations.is_collated(group, w.type(group)):
             one = collations.key(group, w.type(group))
-            out[w.form(one)] = one
+            out.setdefault(w.form(one), one)
     return out
 
 

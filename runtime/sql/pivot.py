@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
+from . import equality
+from .constants import as_type
 from .gate import gate
 from .model import Refused
 from .scope import Columns, Scope, Source, column, parts, where
@@ -14,7 +16,11 @@ from .tree import Node, walk
 from .types import VARCHAR, name_quoted
 
 if TYPE_CHECKING:
+    from .expr import Expressions
     from .source import Item, Sources
+
+#: Types whose values are equal where their texts are.
+SPELT = {"VARCHAR", "BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DATE"}
 
 
 def pivot(sources: Sources, node: Node, scope: Scope) -> Item:
@@ -46,8 +52,7 @@ def pivoted(sources: Sources, node: Node, inner: Scope, text: str) -> Item:
     items = [writer.write(column(g)).text for g in groups]
     for entries in choices:
         tests = [
-            {**_equal(), "left": key, "right": {**entry["star_expr"], "alias": ""}}
-            for key, entry in zip(keys, entries, strict=True)
+            _chosen(writer, key, {**entry["star_expr"], "alias": ""}) for key, entry in zip(keys, entries, strict=True)
         ]
         test = tests[0] if len(tests) == 1 else {**_both(), "children": tests}
         for one in node["aggregates"]:
@@ -57,10 +62,19 @@ def pivoted(sources: Sources, node: Node, inner: Scope, text: str) -> Item:
     if len(items) != len(described) or len(keys) > 1 and not is_in_order(node, choices, described[len(groups) :]):
         raise Refused("this PIVOT", where(node))
     casts = [f"{t} AS {name_quoted(n)}" for t, (n, _) in zip(items, described, strict=True)]
-    by = " GROUP BY " + ", ".join(items[: len(groups)]) if groups else ""
+    with writer.below():
+        by = [equality.key(writer, column(g), "GROUP BY") for g in groups]
+    grouped = f" GROUP BY {', '.join(by)}" if by else ""
     return sources.named(
-        f"(SELECT {', '.join(casts)} FROM {text}{by})", described, node, f"__s{sources.queries.number()}"
+        f"(SELECT {', '.join(casts)} FROM {text}{grouped})", described, node, f"__s{sources.queries.number()}"
     )
+
+
+def _chosen(w: Expressions, key: Node, value: Node) -> Node:
+    """Whether a row is of a column: DuckDB compares the texts of both."""
+    if w.type(key) != w.type(value) or w.type(key).name not in SPELT:
+        key, value = as_type(key, VARCHAR), as_type(value, VARCHAR)
+    return {**_equal(), "left": key, "right": value}
 
 
 def filtered(node: Any, test: Node, inner: Scope) -> Any:

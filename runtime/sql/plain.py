@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from . import alike, collations
 from .casts import COUNTED, common, is_widening
-from .tree import Node
+from .functions import DRAWN
+from .tree import Node, walk
 from .types import BOOLEAN, Type
 
 if TYPE_CHECKING:
@@ -36,7 +37,9 @@ def _is_plain(w: Expressions, node: Node) -> bool:
         return node["type"] in w.comparisons and compared(w, node["left"], node["right"])
     if kind == "CONJUNCTION":
         return all(is_condition(w, child) for child in node["children"])
-    if kind == "BETWEEN":
+    if kind == "BETWEEN":  # which Spark computes as two comparisons
+        if holds_drawn(node["input"]):
+            return False
         return compared(w, node["input"], node["lower"]) and compared(w, node["input"], node["upper"])
     if kind == "CASE":
         return is_choice(w, node)
@@ -48,6 +51,11 @@ def _is_plain(w: Expressions, node: Node) -> bool:
     if kind == "OPERATOR":
         return is_operator(w, node)
     return kind == "FUNCTION" and alike.find(w, node) is not None
+
+
+def holds_drawn(node: Node) -> bool:
+    """Whether it is another value each time that it is asked for."""
+    return any(n.get("class") == "FUNCTION" and n["function_name"] in DRAWN for n in walk(node))
 
 
 def is_condition(w: Expressions, node: Node) -> bool:

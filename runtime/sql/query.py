@@ -214,7 +214,7 @@ class Queries:
 
     def grouping(self, groups: list[Node], node: Node, writer: Expressions) -> str:
         with writer.below():
-            texts = [equality.key(writer, g, "GROUP BY") for g in groups]
+            texts = [equality.group(writer, g) for g in groups]
         sets = node["group_sets"] if node["group_expressions"] else []
         if len(sets) <= 1:
             return ", ".join(texts)
@@ -234,7 +234,7 @@ class Queries:
                 targets = modifier.get("distinct_on_targets") or []
                 out.distinct = not targets
                 for kind, item in zip(out.types, projections, strict=True) if out.distinct else ():
-                    equality.check(kind, item, "DISTINCT over")
+                    equality.check_distinct(kind, item)
                 for target in targets:
                     at = position(target)
                     item = projections[at - 1] if at else substitute(target, aliases, scope)

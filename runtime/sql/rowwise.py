@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import functions
+from . import collations, functions
 from .calls import Asked
 from .casts import E
 from .constants import lambda_params
@@ -81,12 +81,14 @@ def rewritten(w: Expressions, node: Node, inputs: set[int]) -> Node:
             inputs.update(asked.inputs)
             found: Node = w.scope.gate.parse(f"SELECT {asked.sql}")["node"]["select_list"][0]
             return found
+        if item["class"] != "COLLATE" and collations.is_collated(item, e.type):
+            raise Refused("a value that has its COLLATE from elsewhere (write it last)", where(item), hint=False)
         try:
             at = w.calls.input(w.place, e.text, e.type, anew=is_drawn(item))
         except UnknownType as error:
             raise Refused(f"a value of type {error} from elsewhere", where(item)) from None
         inputs.add(at)
-        return column(f"i{at}")
+        return {**item, "child": column(f"i{at}")} if item["class"] == "COLLATE" else column(f"i{at}")
 
     return replaced(w, node, taken)
 

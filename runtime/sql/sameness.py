@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Collection
 from typing import Any
 
+from .functions import VOLATILE
+from .gate import gate
 from .scope import children
 from .tree import Node
 
@@ -22,7 +24,10 @@ def is_made_of(node: Node, forms: Collection[str], form: Callable[[Node], str]) 
         return any(form({**node, "column_names": names[:at]}) in forms for at in range(1, len(names) + 1))
     if form(node) in forms:
         return True
-    return node["class"] not in ("SUBQUERY", "WINDOW") and all(is_made_of(n, forms, form) for n in children(node))
+    own = node["class"] in ("SUBQUERY", "WINDOW", "POSITIONAL_REFERENCE") or (
+        node["class"] == "FUNCTION" and node["function_name"] in VOLATILE | gate().aggregates
+    )
+    return not own and all(is_made_of(n, forms, form) for n in children(node))
 
 
 def same_form(node: Node) -> str:

@@ -84,7 +84,10 @@ REFUSED = (
     "UNION, EXCEPT and INTERSECT over maps and intervals, GROUP BY, DISTINCT and PARTITION BY over lists and structs "
     "of these, and DISTINCT over them beside an aggregate or a window: Spark finds others equal than DuckDB does",
     "COLLATE in a column of a subquery, within a key of GROUP BY, ORDER BY or PARTITION BY other than as its last "
-    "word, and collations of languages: Spark's text does not keep them",
+    "word, of what a window or unnest() made of it, in DISTINCT beside a window, and collations of languages: Spark's "
+    "text does not keep them",
+    "GROUP BY what chance made, which Spark would draw again where it is shown; lists IN (SELECT …) of FLOAT and of "
+    "other numbers",
     "WITH RECURSIVE … UNION and USING KEY over files, chance or the moment, or in a correlated subquery",
     "a column of a query that is two queries around in FROM, or without the name of its table where a subquery stands "
     "in FROM: Spark does not find it",
@@ -169,7 +172,8 @@ def _functions() -> list[str]:
         "ORDER BY, POSITIONAL JOIN, the text of a group by COLLATE), it is the one in which Spark reads them: that of "
         "a file, and of a table until it is written anew; windows over groups take that of the keys. DuckDB's own "
         "order of what is joined or grouped is none that one could rely on, and neither is Spark's. What goes to a "
-        "destination should name an order. Estimates (`approx_quantile` and the like) and `hash` are those of this "
+        "destination should name an order. The key of a group, a DISTINCT or a UNION of -0.0 comes out as 0.0. "
+        "Estimates (`approx_quantile` and the like) and `hash` are those of this "
         "version of DuckDB.",
         "",
         "A condition of WHERE or ON is parted at AND: what is Spark's prunes columns, is pushed into files and makes "

@@ -16,7 +16,7 @@ from .types import Type, spark_type
 
 def string(text: str) -> str:
     """A Spark string literal."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("\0", "\\0") + "'"
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("\0", "\\u0000") + "'"
 
 
 def literal(value: Any, kind: Type) -> str:

@@ -14,9 +14,8 @@ from django.conf import settings
 from django.core.management import call_command
 from django.test import Client
 
-from ondatra_web.management.commands.run import text
 from ondatra_web.models import Workspace
-from ondatra_web.runs import execution, report
+from ondatra_web.runs import execution, printed, report
 from tests.web.filled import person, workspace
 
 pytestmark = [pytest.mark.django_db(transaction=True, serialized_rollback=True), pytest.mark.spark]
@@ -81,7 +80,7 @@ def test_a_run_with_nothing_to_send_says_what_is_refused_and_not_at_the_destinat
 
     assert said["status"] == "completed"
     assert said["syncs"][0]["refused"] == 2
-    assert f"    {SENTENCE}" in text(said).splitlines()
+    assert f"    {SENTENCE}" in printed.of(said, as_json=False).text.splitlines()
     assert f"    {SENTENCE}" in told("last_runs")
     listed = [json.loads(line) for line in told("records", "sync.out", "--undelivered", "--format", "json")]
     assert [(r["identifier"], r["operation"], r["reason"]) for r in listed] == [
@@ -105,7 +104,7 @@ def test_rows_that_are_due_again_are_not_told_as_rejected(place: Workspace) -> N
 
     said = run(place)
 
-    lines = [line.strip() for line in text(said).splitlines()]
+    lines = [line.strip() for line in printed.of(said, as_json=False).text.splitlines()]
     assert said["syncs"][0]["counts"]["retrying"] == 2
     assert [line for line in lines if "due again:" in line] == ["2 due again: the shop is closed (0)"]
     assert not [line for line in lines if " rejected: " in line]
