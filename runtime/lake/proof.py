@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import re
 import threading
 import uuid
 from contextlib import suppress
@@ -119,7 +120,8 @@ def give_up(spark: SparkSession, error: BaseException) -> None:
     with _guard:
         told, _works[application] = _works.get(application, True), False
     if told:
-        _say(f"failed: {type(error).__name__}: {said_by_spark(error)}")
+        causes = re.findall(r"^Caused by: (.+)$", str(error), re.M)
+        _say("; ".join([f"failed: {type(error).__name__}: {said_by_spark(error)}", *causes[-1:]]))
 
 
 def is_to_blame(error: BaseException) -> bool:

@@ -36,9 +36,9 @@ MOST_ROWS = 20_000_000
 #: Builds whose rows the second filter may hold, and the share of the rows that it may be of.
 MOST_ADDED, SHARE_ADDED = 32, 4
 FOLDER, NAME = "_ondatra", "filter-"
-#: Rows in the filters of this process now: builds side by side must not hold more than one of the largest for each of
-#: so many MiB of heap.
-HEAP_OF_ONE = 1_800
+#: MiB of heap of which the largest filter is made: it stands there several times on its way to the tasks.
+HEAP_OF_ONE = 3_600
+#: Rows in the filters of this process now, of all builds side by side.
 _held = [0]
 _guard = threading.Lock()
 
@@ -47,14 +47,18 @@ _guard = threading.Lock()
 def room(rows: int) -> Iterator[bool]:
     """Whether a filter of so many rows may be held; for the time of the block."""
     with _guard:
-        most = MOST_ROWS * max(1, from_env().heap_mib // HEAP_OF_ONE)
-        room = rows <= MOST_ROWS and _held[0] + rows <= most
+        room = fits(rows) and _held[0] + rows <= MOST_ROWS * from_env().heap_mib // HEAP_OF_ONE
         _held[0] += rows if room else 0
     try:
         yield room
     finally:
         with _guard:
             _held[0] -= rows if room else 0
+
+
+def fits(rows: int) -> bool:
+    """Whether a filter of so many rows is ever made here."""
+    return rows <= MOST_ROWS * min(1, from_env().heap_mib / HEAP_OF_ONE)
 
 
 def begin(build: Build, rows: int) -> None:
@@ -86,7 +90,7 @@ def make(build: Build, rows: int) -> None:
     """
     on = H2 if build.filters and build.filters.on == H1 else H1
     build.filters = None
-    if build.small or not 0 < rows <= MOST_ROWS:
+    if build.small or not (rows and fits(rows)):
         return
     build.table.sweep(build.spark, FOLDER, NAME)
     nothing = build.spark.range(1).selectExpr(f"0L AS {on}")
