@@ -15,6 +15,18 @@ from runtime.lake import effort
 from runtime.lake.table import LakeTable, quoted
 from runtime.model import MaxDeletes, Model, Sink
 
+#: What a table of some rows is begun with, and sources of it in which rows have no key of use, with their number.
+ROWS = [(i, f"n{i}") for i in range(40)]
+UNUSABLE = pytest.mark.parametrize(
+    "rows, invalid",
+    [
+        ([*ROWS[:-1], (39, "N"), (None, "x"), (5, "twice")], 3),
+        ([*ROWS, (5, "n5")], 2),
+        ([*ROWS[:-1], (39, "N"), (39, "O")], 2),
+    ],
+    ids=["none and one that is there", "the same content twice", "two new contents"],
+)
+
 
 def _values(rows: Sequence[Sequence[Any]], schema: str) -> str:
     """A query of literal rows, whose size Spark knows, as it knows a file's."""

@@ -8,13 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import Built, count_as_large
+from building import ROWS, UNUSABLE, Built, count_as_large
 
-from runtime.kinds import merge
 from runtime.kinds.build import Build
-from runtime.kinds.sieve import commit, filters, hashes
-
-ROWS = [(i, f"n{i}") for i in range(40)]
+from runtime.kinds.sieve import filters, hashes
 
 
 def without_filters(patch: pytest.MonkeyPatch) -> None:
@@ -38,18 +35,6 @@ def table(first: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Buil
     shutil.copytree(first.table.path, made.table.path)
     made.delivered, made.last = first.delivered, first.last
     return made
-
-
-@pytest.fixture
-def ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """How changes were found and written: by `write` in place, by `compare` with a join."""
-    found: list[str] = []
-    for module, name in ((commit, "write"), (merge, "compare")):
-        usual = getattr(module, name)
-        monkeypatch.setattr(
-            module, name, lambda *a, _usual=usual, _name=name, **k: (found.append(_name), _usual(*a, **k))[1]
-        )
-    return found
 
 
 def test_new_changed_and_vanished_rows_are_found(table: Built, ways: list[str]) -> None:
@@ -80,15 +65,7 @@ def test_the_next_builds_go_on_from_there(table: Built, ways: list[str]) -> None
     assert ways == ["write", "write"]
 
 
-@pytest.mark.parametrize(
-    "rows, invalid",
-    [
-        ([*ROWS[:-1], (39, "N"), (None, "x"), (5, "twice")], 3),
-        ([*ROWS, (5, "n5")], 2),
-        ([*ROWS[:-1], (39, "N"), (39, "O")], 2),
-    ],
-    ids=["none and one that is there", "the same content twice", "two new contents"],
-)
+@UNUSABLE
 def test_rows_without_a_usable_key_are_found_by_the_join(
     table: Built, ways: list[str], rows: list[Any], invalid: int
 ) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import Built, count_as_large
+from building import ROWS, UNUSABLE, Built, count_as_large
 
 from runtime.columns import H1
 from runtime.kinds import in_place, merge, source
@@ -22,8 +22,6 @@ from runtime.lake import effort, note
 from runtime.staging.chunks import read_chunk
 from runtime.staging.request import Staged, StageRequest
 from runtime.staging.stage import stage
-
-ROWS = [(i, f"n{i}") for i in range(40)]
 
 
 class Watched(Built):
@@ -266,15 +264,7 @@ def test_new_rows_alone_are_inserted_without_a_look_at_old_ones(table: Watched) 
 # what the filter cannot tell
 
 
-@pytest.mark.parametrize(
-    "rows, invalid",
-    [
-        ([*ROWS[:-1], (39, "N"), (None, "x"), (5, "twice")], 3),
-        ([*ROWS, (5, "n5")], 2),
-        ([*ROWS[:-1], (39, "N"), (39, "O")], 2),
-    ],
-    ids=["none and one that is there", "the same content twice", "two new contents"],
-)
+@UNUSABLE
 def test_rows_without_a_usable_key_are_found_by_the_join(table: Watched, rows: list[Any], invalid: int) -> None:
     assert table.way(*rows) == "compare"
     assert table.last is not None

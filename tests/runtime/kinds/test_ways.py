@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from building import Built, count_as_large
 
-from runtime.kinds import merge
-from runtime.kinds.sieve import commit, filters, find
+from runtime.kinds.sieve import filters, find
 from runtime.lake import internals, proof
 
 ROWS = [(i, f"n{i}") for i in range(24)]
@@ -42,18 +41,6 @@ def said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str]]
     logging.getLogger("ondatra").addHandler(handler)
     yield lines
     logging.getLogger("ondatra").removeHandler(handler)
-
-
-@pytest.fixture
-def ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """How changes of a merge were found and written: by `write` in place, by `compare` with a join."""
-    found: list[str] = []
-    for module, name in ((commit, "write"), (merge, "compare")):
-        usual = getattr(module, name)
-        monkeypatch.setattr(
-            module, name, lambda *a, _usual=usual, _name=name, **k: (found.append(_name), _usual(*a, **k))[1]
-        )
-    return found
 
 
 @pytest.fixture(scope="module")
