@@ -67,8 +67,7 @@ def fetch_jars() -> None:
     try:
         timed("Jars for Spark", jars_ready, "Maven's repository")
     except subprocess.CalledProcessError as error:
-        wanted = "s3" if config.from_env().spark_needs_s3 else "delta"
-        raise ConfigError(could_not(error.output or "", wanted)) from None
+        raise ConfigError(could_not(error.output or "", config.from_env().spark_jars)) from None
 
 
 def sync(background: Background, jars: Fetching) -> str:

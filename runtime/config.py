@@ -158,6 +158,11 @@ class Config:
         return self.lake_url.startswith("s3:") or self.staging_url.startswith("s3:")
 
     @property
+    def spark_jars(self) -> str:
+        """Which of Spark's jars are needed (`lake.packages.PACKAGES`)."""
+        return "s3" if self.spark_needs_s3 else "delta"
+
+    @property
     def locks_dir(self) -> Path:
         return self.data_dir / "locks"
 

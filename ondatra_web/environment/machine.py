@@ -28,11 +28,7 @@ STANDALONE = re.compile(r"spark://(.+)")
 
 def waits() -> str:
     """Why runs wait, or will fail, for want of Spark's jars; empty where nothing is known to be wrong with them."""
-    return packages.why_missing(settings.ONDATRA.jars_dir, _wanted())
-
-
-def _wanted() -> str:
-    return "s3" if settings.ONDATRA.spark_needs_s3 else "delta"
+    return packages.why_missing(settings.ONDATRA.jars_dir, settings.ONDATRA.spark_jars)
 
 
 def spark() -> Finding:
@@ -42,7 +38,7 @@ def spark() -> Finding:
         number = java.find()
     except ConfigError as error:
         return Finding("Spark", BAD, f"Java {java.NEEDED} was not found", java.WAY_OUT, str(error))
-    if not packages.usable(told.jars_dir, _wanted()):
+    if not packages.usable(told.jars_dir, told.spark_jars):
         todo = waits() or (
             "the first run fetches them, which needs the network once; offline, name their folder by ONDATRA_JARS_DIR"
         )

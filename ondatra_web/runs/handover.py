@@ -23,11 +23,10 @@ from django.conf import settings
 from django.db import connections
 from dramatiq.middleware.threading import raise_thread_exception
 
-from ondatra_web import audit, projects, stopping, workers
+from ondatra_web import projects, stopping, workers
 from ondatra_web.models import Workspace
-from ondatra_web.runs import asking, execution, printed, report
+from ondatra_web.runs import asking, printed
 from ondatra_web.runs.asking import say
-from ondatra_web.runs.patience import patiently
 from ondatra_web.runs.watch import TOLD, Watch
 from runtime.errors import ConfigError, OndatraError, ProjectError
 from runtime.lake import spark
@@ -141,15 +140,13 @@ def _sees_the_same(workspace: Workspace, others: set[str]) -> bool:
 
 
 def _made(workspace: Workspace, asked: Mapping[str, Any], out: TextIO) -> dict[str, Any]:
-    names, options = asked["names"], asked["options"]
     try:
-        patiently(audit.write)(workspace.organization_id, None, "run", workspace.slug, {"models": names, **options})
-        walk = execution.run_here(workspace, names, options, watch=_Told(out))
+        told = printed.made(workspace, asked["names"], asked["options"], _Told(out), as_json=asked["json"])
     except ProjectError as error:
         return {"problems": [vars(problem) for problem in error.problems]}
     except OndatraError as error:
         return {"error": str(error), "before": isinstance(error, ConfigError)}
-    return {"report": vars(printed.of(report.of_walk(walk), as_json=asked["json"]))}
+    return {"report": vars(told)}
 
 
 class _Told(Watch):

@@ -1,15 +1,20 @@
-"""What `run` prints of a report, and the code that it ends with."""
+"""A run that the command line asks for, what is printed of its report, and the code that it ends with."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
 
+from ondatra_web import audit
 from ondatra_web.durations import duration
-from ondatra_web.runs import report, undelivered
+from ondatra_web.models import Workspace
+from ondatra_web.runs import execution, report, undelivered
 from ondatra_web.runs.asking import Report
+from ondatra_web.runs.patience import patiently
+from ondatra_web.runs.watch import Watch
 from ondatra_web.tracking import records
 
 ROWS = (
@@ -24,6 +29,16 @@ ROWS = (
     "retrying",
     "not_tried",
 )
+
+
+def made(
+    workspace: Workspace, names: Sequence[str], options: Mapping[str, Any], watch: Watch, *, as_json: bool
+) -> Report:
+    """A run that a person asked the command line for, written down and made by this process."""
+    asked = {"models": names, **options}
+    patiently(audit.write)(workspace.organization_id, None, "run", workspace.slug, asked)
+    walk = execution.run_here(workspace, names, options, watch=watch)
+    return of(report.of_walk(walk), as_json=as_json)
 
 
 def of(said: dict[str, Any], *, as_json: bool) -> Report:

@@ -45,7 +45,7 @@ def session(config: Config | None = None) -> SparkSession:
             return SparkSession.active()
         config = config or from_env()
         java.find()
-        jars = ready(config.jars_dir, "s3" if config.spark_needs_s3 else "delta")
+        jars = ready(config.jars_dir, config.spark_jars)
         settings = _settings(config)
         start = jvm.start(config.jars_dir, jars) if config.spark_is_here and not config.spark else None
         builder = SparkSession.builder.appName("ondatra").master(config.spark_master)

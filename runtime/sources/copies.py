@@ -26,6 +26,7 @@ from runtime.sources.connections import Connection
 from runtime.sources.plans import open_query
 from runtime.sources.tables import explained, open_table
 from runtime.sql import Translated
+from runtime.store.base import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -92,7 +93,7 @@ class _Copy:
         self.connection, self.name, self.readers, self.columns = connection, name, readers, columns
         self._guard = threading.Lock()
         self._made: tuple[str, StructType] | None = None
-        self._places: list[str] = []
+        self._places: list[tuple[Store, str]] = []
         self._is_over = False
 
     def open(self, spark: SparkSession) -> DataFrame:
@@ -110,8 +111,9 @@ class _Copy:
     def _make(self, spark: SparkSession) -> tuple[str, StructType]:
         table = open_table(spark, self.connection, self.name)
         store, mine = brought.place()
-        self._places.append(f"{mine}/{uuid.uuid4().hex}")
-        path = path_of(store.url_of(self._places[-1]))
+        place = f"{mine}/{uuid.uuid4().hex}"
+        self._places.append((store, place))
+        path = path_of(store.url_of(place))
         try:
             table.select(*map(quoted, self._asked(spark, table))).write.options(**WRITTEN).parquet(path)
         except Exception as error:
@@ -130,10 +132,9 @@ class _Copy:
 
     def remove(self) -> None:
         self._is_over = True  # without the guard: who holds it may be reading
-        store, _ = brought.place() if self._places else (None, "")
-        for place in self._places:
+        for store, place in self._places:
             with suppress(StoreError):  # it goes with the process
-                store.delete_prefix(place)  # type: ignore[union-attr]
+                store.delete_prefix(place)
 
 
 def needed_of(

@@ -13,6 +13,7 @@ from runtime.sql.model import FileRead, SqlProblems
 from runtime.sql.opened import as_pattern, said
 from runtime.sql.places import Place
 from runtime.sql.said import brief, one_line
+from runtime.sql.tree import quoted
 from runtime.sql.types import Type, parse
 
 #: The column in which DuckDB tells the file of a row where the SQL did not ask for it.
@@ -49,11 +50,11 @@ def rows(read: FileRead, folder: str, paths: Sequence[Path], part: Sequence[Path
         options["filename"] = FILE
     source = call(read.function, tuple(map(as_pattern, paths)), options)
     columns = ", ".join(
-        f"CAST({_value(c.name, named, folder)} AS {parquet_type(parse(c.duckdb_type))}) AS {_quoted(c.name)}"
+        f"CAST({_value(c.name, named, folder)} AS {parquet_type(parse(c.duckdb_type))}) AS {quoted(c.name)}"
         for c in read.columns
     )
     # DuckDB leaves files out by this before it reads them, and after it has looked at them for the columns
-    wanted = f" WHERE {_quoted(named or FILE)} IN ({', '.join(text(str(p)) for p in part)})" if part else ""
+    wanted = f" WHERE {quoted(named or FILE)} IN ({', '.join(text(str(p)) for p in part)})" if part else ""
     return f"SELECT {columns} FROM {source}{wanted}"
 
 
@@ -92,8 +93,8 @@ def own_columns(read: FileRead, path: Path) -> list[dict[str, str]]:
 def _value(column: str, named: str, folder: str) -> str:
     """A column as DuckDB reads it; the file's name without the folder of links."""
     if named and column.lower() == named.lower():
-        return f"substr({_quoted(column)}, {len(folder) + 1})"
-    return _quoted(column)
+        return f"substr({quoted(column)}, {len(folder) + 1})"
+    return quoted(column)
 
 
 def refused(read: FileRead, message: str, folder: str) -> BuildError:
@@ -122,10 +123,6 @@ def parquet_type(t: Type) -> str:
     if t.name == "MAP":
         return f"MAP({parquet_type(t.args[0])}, {parquet_type(t.args[1])})"
     if t.name == "STRUCT":
-        fields = (f"{_quoted(n)} {parquet_type(a)}" for n, a in zip(t.fields, t.args, strict=True))
+        fields = (f"{quoted(n)} {parquet_type(a)}" for n, a in zip(t.fields, t.args, strict=True))
         return f"STRUCT({', '.join(fields)})"
     return _PARQUET.get(t.name, str(t))
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from . import collations
 from .casts import COUNTED, INFINITE, is_widening
-from .functions import DRAWN
+from .functions import is_drawn
 from .texts import string
 from .tree import Node
 
@@ -53,7 +53,7 @@ def fits(w: Expressions, item: Node, kind: str, node: Node) -> bool:
 
 def is_atom(w: Expressions, item: Node) -> bool:
     """Whether it may stand several times: it is computed already, or is a constant."""
-    if item["class"] in ("SUBQUERY", "WINDOW") or item["class"] == "FUNCTION" and item["function_name"] in DRAWN:
+    if item["class"] in ("SUBQUERY", "WINDOW") or is_drawn(item):
         return False
     return w.is_atom(item) or w.is_constant(item)
 

@@ -4,6 +4,7 @@ DuckDB's."""
 from __future__ import annotations
 
 from .casts import E
+from .tree import Node
 from .types import Type
 
 #: Functions that tell of the session, the machine or DuckDB itself, or change it.
@@ -53,6 +54,10 @@ VOLATILE = {*MOMENTS, *DRAWN, "ago", "current_localtime", "current_time", "get_c
 REDUCING = {"array_reduce", "list_reduce", "reduce"}
 #: What is not computed while a model is checked: it has no constant answer, or makes much.
 UNFOLDABLE = REFUSED | VOLATILE | REDUCING | {"age", "error", "getenv"}
+
+
+def is_drawn(node: Node) -> bool:
+    return node["class"] == "FUNCTION" and node["function_name"] in DRAWN
 
 
 def moment(name: str) -> E | None:

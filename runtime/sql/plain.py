@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from . import alike, collations
 from .casts import COUNTED, common, is_widening
-from .functions import DRAWN
+from .functions import is_drawn
 from .tree import Node, walk
 from .types import BOOLEAN, Type
 
@@ -55,7 +55,7 @@ def _is_plain(w: Expressions, node: Node) -> bool:
 
 def holds_drawn(node: Node) -> bool:
     """Whether it is another value each time that it is asked for."""
-    return any(n.get("class") == "FUNCTION" and n["function_name"] in DRAWN for n in walk(node))
+    return any("class" in n and is_drawn(n) for n in walk(node))
 
 
 def is_condition(w: Expressions, node: Node) -> bool:

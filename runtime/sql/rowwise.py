@@ -84,7 +84,7 @@ def rewritten(w: Expressions, node: Node, inputs: set[int]) -> Node:
         if item["class"] != "COLLATE" and collations.is_collated(item, e.type):
             raise Refused("a value that has its COLLATE from elsewhere (write it last)", where(item), hint=False)
         try:
-            at = w.calls.input(w.place, e.text, e.type, anew=is_drawn(item))
+            at = w.calls.input(w.place, e.text, e.type, anew=functions.is_drawn(item))
         except UnknownType as error:
             raise Refused(f"a value of type {error} from elsewhere", where(item)) from None
         inputs.add(at)
@@ -99,7 +99,7 @@ def replaced(w: Expressions, node: Node, taken: Callable[[Node], Node], inner: f
     if node["class"] == "COLUMN_REF" and node["column_names"][0].lower() in inner:
         return node
     if w.is_atom(node):
-        if inner and is_drawn(node):
+        if inner and functions.is_drawn(node):
             raise Refused(f"{node['function_name']}() inside a lambda", where(node))
         return taken(node)
     if node["class"] == "COLUMN_REF":
@@ -133,10 +133,6 @@ def is_lambda(w: Expressions, node: Node, inner: frozenset[str]) -> bool:
     if lhs["class"] != "COLUMN_REF" or len(lhs["column_names"]) != 1 or lhs["column_names"][0].lower() in inner:
         return lhs["class"] == "FUNCTION" and lhs["function_name"] == "row"
     return w.scope.resolve(lhs["column_names"]) is None
-
-
-def is_drawn(node: Node) -> bool:
-    return node["class"] == "FUNCTION" and node["function_name"] in functions.DRAWN
 
 
 def check(w: Expressions, node: Node) -> None:

@@ -6,11 +6,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from ondatra_web import audit, projects
+from ondatra_web import projects
 from ondatra_web.management import running
-from ondatra_web.runs import engine, execution, printed, report
+from ondatra_web.runs import engine, printed
 from ondatra_web.runs.asking import Report
-from ondatra_web.runs.patience import patiently
 from ondatra_web.runs.watch import Watch
 
 
@@ -31,9 +30,6 @@ class Command(BaseCommand):
 
 
 def _made(options: dict[str, Any], watch: Watch) -> Report:
-    names, chosen = options["models"], running.chosen(options)
     workspace = projects.workspace_of(options["workspace"])
-    patiently(audit.write)(workspace.organization_id, None, "run", workspace.slug, {"models": names, **chosen})
     engine.expect(workspace)
-    walk = execution.run_here(workspace, names, chosen, watch=watch)
-    return printed.of(report.of_walk(walk), as_json=options["json"])
+    return printed.made(workspace, options["models"], running.chosen(options), watch, as_json=options["json"])

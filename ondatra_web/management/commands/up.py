@@ -64,7 +64,7 @@ def up(config: Config) -> int:
 def _jars(config: Config) -> None:
     try:
         with step("the jars for Spark"):
-            jars.ready(config.jars_dir, "s3" if config.spark_needs_s3 else "delta")
+            jars.ready(config.jars_dir, config.spark_jars)
     except ConfigError as error:  # the pages tell it as well
         print(f"  {error}", flush=True)
 
