@@ -17,13 +17,14 @@ from runtime.project.check import Project
 from runtime.sources import files
 from runtime.sources.copies import Copies
 from runtime.sources.plans import open_query
-from runtime.sql import SqlProblems
+from runtime.sql import SqlProblems, kept, spellings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from runtime.kinds import Built
     from runtime.pipeline.crew import Builder
+    from runtime.sql import Translated
     from runtime.staging.chunks import WaitingChunk
     from runtime.staging.request import Staged
 
@@ -127,13 +128,26 @@ class Building:
         as what an earlier run left."""
         there = losses.executors(builder.spark)
         try:
-            result = self._build(builder.spark)
+            result = self._computed(builder.spark)
         except Exception as error:
             if not losses.is_loss(error):
                 raise
             log.warning("%s is built again, for an executor was lost: %s", self.model.name, said_by_spark(error))
-            result = self._build(builder.spark)
+            result = self._computed(builder.spark)
         return replace(result, lost=tuple(sorted(there - losses.executors(builder.spark))))
+
+    def _computed(self, spark: SparkSession) -> Result:
+        """Once more, and from then on, with DuckDB's casts where a text is not spelt as its value is written."""
+        usual = self.project.translated[self.model.name]
+        translated = kept.chosen(usual)
+        try:
+            return self._build(spark, translated)
+        except Exception as error:
+            if translated.exact is None or not spellings.is_met(error):
+                raise
+            log.info("%s casts texts of unusual spelling and is built with DuckDB's casts", self.model.name)
+            kept.choose_exact(usual)
+            return self._build(spark, translated.exact)
 
     def _is_severed(self, builder: Builder) -> bool:
         """Whether the table is not the one that the mark is of: what changed since cannot be known from it. Raises
@@ -155,13 +169,13 @@ class Building:
             raise held
         return bool(why)
 
-    def _build(self, spark: SparkSession) -> Result:
+    def _build(self, spark: SparkSession, translated: Translated) -> Result:
         from runtime import kinds
         from runtime.lake.table import LakeTable
         from runtime.sources.columns import empty
 
-        model, work, known, translated = self.model, self.work, self.known, self.project.translated[self.model.name]
-        frame, columns = self._frame(spark)
+        model, work, known = self.model, self.work, self.known
+        frame, columns = self._frame(spark, translated)
         if (
             known
             and columns != known.columns
@@ -198,19 +212,18 @@ class Building:
             own_from=own_from,
             fingerprint=self.fingerprint,
             columns=columns,
-            sql=translated.spark_sql,
+            sql=self.project.translated[model.name].spark_sql,
             inputs=tuple(self.inputs),
             built=built,
             commit=commit.id if commit else "",
         )
 
-    def _frame(self, spark: SparkSession) -> tuple[DataFrame, tuple[Column, ...]]:
+    def _frame(self, spark: SparkSession, translated: Translated) -> tuple[DataFrame, tuple[Column, ...]]:
         """The model's result, not yet computed: its inputs and files stand as temporary views of the session."""
         from runtime.lake import reading
         from runtime.lake.table import LakeTable
         from runtime.sources.columns import columns_of
 
-        translated = self.project.translated[self.model.name]
         outside = {name: self.copies.open(spark, name) for name in translated.tables if name not in self.project.models}
         for name, result in self.inputs.items():
             assert result.version is not None

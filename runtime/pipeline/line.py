@@ -300,7 +300,8 @@ class Line:
 
     def _reason(self, model: Model, error: Exception) -> str:
         translated = self.project.translated.get(model.name)
-        if found := duck.said(error, translated.calls if translated else (), hidden=bool(model.masks)):
+        calls = [call for one in (translated, translated and translated.exact) if one for call in one.calls]
+        if found := duck.said(error, calls, hidden=bool(model.masks)):
             text = f"{model.file}, line {model.sql_line + found[0] - 1}: {found[1]}"
         else:
             text = str(error) if isinstance(error, BuildError) else said_by_spark(error)

@@ -117,9 +117,8 @@ def along(w: Expressions, items: Sequence[Node]) -> list[int]:
 
 
 def is_dear(w: Expressions, item: Node) -> bool:
-    return (
-        item["class"] == "FUNCTION"
-        and item["function_name"] in DEAR
-        and w.is_plain(item)
-        and not (w.is_atom(item) or w.is_constant(item))
-    )
+    if w.is_atom(item) or w.is_constant(item) or not w.is_plain(item):
+        return False
+    if item["class"] == "CAST":
+        return w.type(item["child"]).name == "VARCHAR" != w.type(item).name
+    return item["class"] == "FUNCTION" and item["function_name"] in DEAR

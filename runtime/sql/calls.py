@@ -60,8 +60,10 @@ def grouped(place: Place, used: Sequence[int]) -> list[list[int]]:
 class Calls:
     """The calls of one statement."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, *, exact: bool = False) -> None:
+        """`exact`: nothing is left to how a text is spelt, see spellings."""
         self.source = source.encode()
+        self.exact = exact
         self.places: list[Place] = []
         self.made: dict[str, Call] = {}
 

@@ -15,6 +15,7 @@ from . import collations, plain
 from .casts import COMPARE, E, compared
 from .model import Refused, Unjoined
 from .scope import Source, where
+from .spellings import UNUSUAL
 from .tree import Node, walk
 from .types import BOOLEAN, name_quoted
 
@@ -74,7 +75,12 @@ def of_parts(w: Expressions, items: Sequence[Node]) -> list[str]:
     for item in items:
         if plain.is_plain(w, item):
             with w.at():
-                out.append(w.condition(item))
+                text = w.condition(item)
+            if others and UNUSUAL in text:  # it would meet what DuckDB's parts keep from it
+                w.plain[id(item)] = False
+                others.append(item)
+            else:
+                out.append(text)
         elif is_sided(w, item):
             out.append(sided(w, item))
         elif holds_subquery(item):

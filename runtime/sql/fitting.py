@@ -14,7 +14,14 @@ if TYPE_CHECKING:
     from .expr import Expressions
 
 UNITS = {"year", "quarter", "month", "week", "day", "hour", "minute", "second"}
-TYPES = {"text": "VARCHAR", "word": "VARCHAR", "moment": "TIMESTAMP", "date": "DATE", "double": "DOUBLE"}
+TYPES = {
+    "text": "VARCHAR",
+    "word": "VARCHAR",
+    "usual": "VARCHAR",
+    "moment": "TIMESTAMP",
+    "date": "DATE",
+    "double": "DOUBLE",
+}
 #: Types of which an argument is made the function's own, where that loses nothing.
 SAME = {"VARCHAR", "BOOLEAN", "DATE", "TIMESTAMP", *COUNTED}
 #: Those that are made the function's own type.
@@ -28,11 +35,12 @@ SHORT = 3
 
 
 def fits(w: Expressions, item: Node, kind: str, node: Node) -> bool:
-    """`text`: any; `word`, `date` and `moment`: a column or a constant, since they stand there several times;
-    `double`: one of these or a short sum or product; `same` and `number`: what is made the function's own type without
-    loss; `spelt`: a whole number or a Boolean; `numbers` and `texts`: a list of whole ones or of texts. The others are
-    constants: a `pattern` without a backslash, a `unit`, `today` for days, a `divisor` or a `place` from 1 on, a
-    `length` from 0 on; of a `given` one the form itself says whether it is right."""
+    """`text`: any; `word`, `date` and `moment`: a column or a constant, since they stand there several times; `usual`:
+    a word of the usual spelling, unless that is too little; `double`: a column, a constant or a short sum or product;
+    `same` and `number`: what is made the function's own type without loss; `spelt`: a whole number or a Boolean;
+    `numbers` and `texts`: a list of whole ones or of texts. The others are constants: a `pattern` without a backslash,
+    a `unit`, `today` for days, a `divisor` or a `place` from 1 on, a `length` from 0 on; of a `given` one the form
+    itself says whether it is right."""
     of = w.type(item)
     if kind in CONSTANT:
         return item["class"] == "CONSTANT" and _is_given(kind, w.constant(item, "the argument"))
@@ -46,7 +54,7 @@ def fits(w: Expressions, item: Node, kind: str, node: Node) -> bool:
     if kind in ("numbers", "texts"):
         elements = COUNTED if kind == "numbers" else {"VARCHAR"}
         return of.name == "LIST" and of.element.name in elements and is_atom(w, item)
-    if of.name != TYPES[kind]:
+    if of.name != TYPES[kind] or kind == "usual" and w.calls.exact:
         return False
     return kind == "text" or is_atom(w, item) or kind == "double" and leaves(w, item) <= SHORT
 

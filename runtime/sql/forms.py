@@ -7,7 +7,7 @@ function it is given the constants among the arguments, and has none where the a
 
 from __future__ import annotations
 
-from . import formats, letters, searches
+from . import formats, letters, searches, spellings
 from .fitting import DATE, MOMENT
 
 _PARTS = "year month day quarter dayofyear"
@@ -86,6 +86,8 @@ FORMS = (
     ("list_sort array_sort", "numbers", _sorted("-77Y")),
     ("list_sort array_sort", "texts", _sorted("'-77'")),
     ("VARCHAR::", "spelt", "CAST({0} AS STRING)"),
+    ("TINYINT:: SMALLINT:: INTEGER:: BIGINT::", "usual", spellings.cast()),
+    ("DATE::", "usual", spellings.cast("coalesce(octet_length({0}), 10) = 10")),  # of four digits a year
     ("DATE::", "moment", f"CASE WHEN {MOMENT} THEN CAST({{0}} AS DATE) {_FAR} END"),
     (_PARTS, "date", f"CASE WHEN {DATE} THEN CAST({{name}}({{0}}) AS BIGINT) END"),
     (f"{_PARTS} hour minute", "moment", f"CASE WHEN {MOMENT} THEN CAST({{name}}({{0}}) AS BIGINT) END"),

@@ -14,7 +14,8 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -37,6 +38,8 @@ _DAILY = re.compile(
     re.I,
 )
 _thread = threading.local()
+#: Texts of Spark whose models met others than the usual spellings in this process.
+_exact: set[str] = set()
 
 
 def current() -> Memory | None:
@@ -157,15 +160,19 @@ class Memory:
         except SqlProblems:
             return None
         columns = found["columns"]
-        return Translated(
-            found["sql"],
-            None if columns is None else _columns(columns),
-            files,
-            tuple(found["tables"]),
-            found["volatile"],
-            found["ordered"],
-            tuple(_call(*said) for said in found["calls"]),
-        )
+        made = [
+            Translated(
+                text,
+                None if columns is None else _columns(columns),
+                files,
+                tuple(found["tables"]),
+                found["volatile"],
+                found["ordered"],
+                tuple(_call(*said) for said in calls),
+            )
+            for text, calls in found["texts"]
+        ]
+        return replace(made[0], exact=made[1]) if made[1:] else made[0]
 
     def keep_translation(
         self, sql: str, dialect: str, tables: Mapping[str, tuple[Column, ...]], place: Place, made: Translated
@@ -185,16 +192,21 @@ class Memory:
             self._put(
                 _translation_key(sql, dialect, tables, place),
                 {
-                    "sql": made.spark_sql,
+                    "texts": [[one.spark_sql, list(map(_said, one.calls))] for one in (made, made.exact) if one],
                     "columns": None if made.columns is None else _told(made.columns),
                     "files": files,
                     "states": _states(made.files, place),
                     "tables": made.tables,
                     "volatile": made.volatile,
                     "ordered": made.ordered,
-                    "calls": [[c.name, c.inputs, c.expressions, c.returns, c.places] for c in made.calls],
                 },
             )
+
+    def is_exact(self, sql: str) -> bool:
+        return bool(self._get(_key("exact", sql)))
+
+    def keep_exact(self, sql: str) -> None:
+        self._put(_key("exact", sql), True)
 
     def _get(self, key: str) -> Any:
         with suppress(sqlite3.Error, orjson.JSONDecodeError):
@@ -207,6 +219,25 @@ class Memory:
 
     def _put(self, key: str, value: Any) -> None:
         self._new[key] = orjson.dumps(value)
+
+
+def chosen(made: Translated) -> Translated:
+    """The translation, or the exact one of a model in which texts of another spelling were met."""
+    if made.exact is None:
+        return made
+    known = made.spark_sql in _exact
+    with suppress(sqlite3.Error):
+        if not known:
+            with closing(Memory(from_env().data_dir / FILE)) as memory:
+                known = memory.is_exact(made.spark_sql)
+    return made.exact if known else made
+
+
+def choose_exact(made: Translated) -> None:
+    """From now on `chosen` gives the exact one of this translation, in later processes too if that can be kept."""
+    _exact.add(made.spark_sql)
+    with suppress(sqlite3.Error), closing(Memory(from_env().data_dir / FILE)) as memory:
+        memory.keep_exact(made.spark_sql)
 
 
 def _is_written(path: str, sql: str, place: Place) -> bool:
@@ -236,6 +267,10 @@ def _told(columns: tuple[Column, ...]) -> list[list[str]]:
 
 def _columns(told: list[list[str]]) -> tuple[Column, ...]:
     return tuple(Column(*column) for column in told)
+
+
+def _said(call: Call) -> list[Any]:
+    return [call.name, call.inputs, call.expressions, call.returns, call.places]
 
 
 def _call(name: str, inputs: list[Any], expressions: list[Any], returns: str, places: list[Any]) -> Call:

@@ -55,6 +55,9 @@ class Translated:
     volatile: bool
     ordered: bool
     calls: tuple[Call, ...] = ()
+    #: The same for texts of any spelling, where this one holds for the usual ones and ends with `spellings.is_met` at
+    #: others.
+    exact: Translated | None = None
 
 
 class SqlProblems(OndatraError):

@@ -64,13 +64,16 @@ SPARKS = (
     "times, whole numbers, decimals and doubles of one kind",
     "AND, OR, NOT, IS [NOT] NULL; CASE and COALESCE over what is Spark's",
     "casts to a wider number, of whole numbers and booleans to text, of a timestamp to its day",
+    "casts of a column of texts to a whole number of 64 bits at most or a day, as long as each text is spelt as its "
+    "value is written, `7` and `2024-01-31`: at the first other one, ` 7` or `1e3`, a build begins anew, and from then "
+    "on these casts of the model are DuckDB's",
     f"over texts, whole numbers of 64 bits at most, doubles, days and timestamps without a time zone, wherever the "
     f"arguments on which it depends are constants: {', '.join(f'`{n}`' for n in sorted(alike.NAMES))}",
     "of these upper, lower, ILIKE with letters, strftime, date_trunc and round over a column (round also over a short "
     "sum or product); to_json over a struct of texts, whole numbers and booleans; list_transform by `x + 1` and the "
     "like; regular expressions of characters and classes of ASCII, of which at most one repeats without a bound, as "
     "the last or behind a `^`",
-    "but where a projection asks DuckDB for something else anyway, it computes these along with it: "
+    "but where a projection asks DuckDB for something else anyway, it computes these casts along with it, and: "
     f"{', '.join(f'`{n}`' for n in sorted(alike.DEAR))}",
     "joins, grouping, order, limits, set operations, subqueries, unnest()",
 )

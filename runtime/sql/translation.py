@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from runtime.model import Column
@@ -20,6 +21,7 @@ from .places import Place
 from .query import Queries
 from .said import GateError
 from .scope import LEAVES, Columns, where
+from .spellings import UNUSUAL
 from .texts import string
 from .tree import Node, first_offset, line_of, methods_called, walk
 from .types import Type, UnknownType, name_quoted, parse, spark_type
@@ -75,11 +77,15 @@ def translate(sql: str, mine: Mapping[str, tuple[Column, ...]], place: Place) ->
         if key not in _done:
             if len(_done) > 2000:
                 _done.clear()
-            _done[key] = _translate(text, mine, reads)
+            made = _translate(text, mine, reads)
+            exact = _translate(text, mine, reads, exact=True) if UNUSUAL in made.spark_sql else None
+            _done[key] = replace(made, exact=exact)
         return _done[key]
 
 
-def _translate(sql: str, mine: Mapping[str, tuple[Column, ...]], reads: Mapping[str, FileRead]) -> Translated:
+def _translate(
+    sql: str, mine: Mapping[str, tuple[Column, ...]], reads: Mapping[str, FileRead], *, exact: bool = False
+) -> Translated:
     g = gate()
     known = {**mine, **{name: read.columns for name, read in reads.items()}}
     try:
@@ -94,7 +100,7 @@ def _translate(sql: str, mine: Mapping[str, tuple[Column, ...]], reads: Mapping[
         view = reads[name].view if name in reads else name.replace(".", "__")
         return view, [(c.name, parse(c.duckdb_type)) for c in known[name]]
 
-    calls = Calls(sql)
+    calls = Calls(sql, exact=exact)
     queries = Queries(g, lookup, calls)
     if any(n.get("class") == "FUNCTION" and n.get("schema") for n in g.nodes(sql)):
         node, ctes = methods_called(node), {}

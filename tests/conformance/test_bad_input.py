@@ -35,6 +35,16 @@ def test_a_value_that_cannot_be_computed_with_is_told_in_one_line_and_readers_ar
     assert "in/late.csv, line 30002" in said and "Could not convert string ***" in said and "secret-77" not in said
 
 
+def test_texts_that_are_spelt_unlike_their_values_are_cast_whenever_they_come(case):
+    case.model("sync/ages", "-- @kind: merge\n-- @unique_key: id\n-- @sink: echo\nSELECT id::INTEGER AS id, born::DATE AS born FROM 'in/p.parquet'")
+    case.echo()
+    rows = [{"id": "1", "born": "2001-02-03"}, {"id": "2", "born": None}]
+    case.parquet("in/p.parquet", rows)
+    assert (case.run().exit, [(r["id"], r["born"]) for r in case.sent()]) == (0, [(1, "2001-02-03"), (2, None)])
+    case.parquet("in/p.parquet", [*rows, {"id": " 3 ", "born": "2001-2-4"}, {"id": "4e0", "born": "2001/02/05"}])
+    assert (case.run().exit, [(r["id"], r["born"]) for r in case.sent()]) == (0, [(3, "2001-02-04"), (4, "2001-02-05")])
+
+
 @pytest.mark.slow
 def test_keys_of_no_use_in_bulk_are_listed_by_key_and_pass_no_memory(case):
     """A half without a key, a half twice; and one good row that is sent."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import duckdb
 import generated
+from compare import computed
 
 from runtime.lake import effort
 from runtime.model import Column
@@ -100,13 +101,14 @@ def compare(
     key = "id" if by == SCALAR else "k"
     select = f"SELECT {key} AS key, " + ", ".join(f"{e} AS x{i}" for i, e in enumerate(some)) + f" {by}"
     try:
-        ours = plans.open_query(spark, translated(select, columns)).toArrow()
+        ours = computed(translated(select, columns), lambda one: plans.open_query(spark, one).toArrow())
     except Exception as error:
         if len(some) == 1:
             found.different[some[0]] = f"failed: {str(error)[:300]}"
             found.note(kinds[some[0]][0], some[0], "different")
             return
-        told = duck.said(error, translated(select, columns).calls)
+        done = translated(select, columns)
+        told = duck.said(error, (done.exact or done).calls)
         one = next((e for e in some if told and told[1].partition(": ")[0] in e), None)
         parts = ([one], [e for e in some if e != one]) if one else (some[: len(some) // 2], some[len(some) // 2 :])
         for part in parts:

@@ -7,6 +7,7 @@ import decimal
 import json
 import math
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import duckdb
 
 from runtime.model import Column
 from runtime.sources import files, plans
-from runtime.sql import translate
+from runtime.sql import Translated, spellings, translate
 from runtime.sql.types import parse, spark_type
 
 HERE = Path(__file__).parent
@@ -56,8 +57,23 @@ def on_spark(
     done = translate(sql, dialect=dialect, tables=known, project_dir=project)
     for read in done.files:
         files.open_file(spark, read).createOrReplaceTempView(read.view)
+    names, rows = computed(done, lambda one: take(spark, one))
+    return names, [c.duckdb_type for c in done.columns or ()], rows
+
+
+def take(spark: Any, done: Translated) -> tuple[list[str], list[list[Any]]]:
     frame = plans.open_query(spark, done)
-    return frame.columns, [c.duckdb_type for c in done.columns or ()], [list(row) for row in frame.collect()]
+    return frame.columns, [list(row) for row in frame.collect()]
+
+
+def computed(done: Translated, take: Callable[[Translated], Any]) -> Any:
+    """What a build of the translation gives, which is made again where texts of another spelling are met."""
+    try:
+        return take(done)
+    except Exception as error:
+        if done.exact is None or not spellings.is_met(error):
+            raise
+        return take(done.exact)
 
 
 def plain(value: Any, kind: str) -> Any:

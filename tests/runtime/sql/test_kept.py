@@ -152,3 +152,18 @@ def test_a_memory_that_is_no_database_or_in_use_is_passed_over(
     assert translated() == list(MODELS)
     checked(project)
     assert translated() == []
+
+
+def test_a_model_that_met_texts_of_another_spelling_is_exact_in_later_processes(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "models/mart/ages.sql").write_text("SELECT name::INTEGER AS age FROM staging.people")
+
+    def chosen() -> tuple[bool, int]:
+        usual = checked(project)[0].translated["mart.ages"]
+        return kept.chosen(usual) == usual.exact, len(kept.chosen(usual).calls)
+
+    before = chosen()
+    kept.choose_exact(checked(project)[0].translated["mart.ages"])
+    monkeypatch.setattr(kept, "_exact", set())
+    assert (before, chosen()) == ((False, 0), (True, 1))
