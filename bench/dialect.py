@@ -157,7 +157,7 @@ def timed(spark: Any, ours: str, other: str, rows: int) -> list[tuple[float, flo
     from runtime.model import Column
     from runtime.sources import plans
     from runtime.sql import translate
-    from runtime.sql.types import parse, spark_type
+    from runtime.sql.asking.types import parse, spark_type
 
     columns = tuple(Column(n, kind, spark_type(parse(kind))) for n, kind in COLUMNS.items())
     known = {"main.t": columns, "main.small": columns}

@@ -17,7 +17,8 @@ from runtime.project.check import Project
 from runtime.sources import files
 from runtime.sources.copies import Copies
 from runtime.sources.plans import open_query
-from runtime.sql import SqlProblems, kept, spellings
+from runtime.sql import SqlProblems, kept
+from runtime.sql.scalar import spellings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from runtime.errors import ConfigError, said_by_spark
 from runtime.lake import passes
 from runtime.sources import duck_task
+from runtime.sql.asking.said import brief, one_line
 from runtime.sql.model import Call
-from runtime.sql.said import brief, one_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

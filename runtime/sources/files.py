@@ -26,12 +26,12 @@ from runtime.config import from_env
 from runtime.sources import brought, spread
 from runtime.sources.reading import not_read, place_of, refused, rows
 from runtime.sources.spread import THREADS, Files
-from runtime.sql import delta
-from runtime.sql.confined import text
+from runtime.sql.asking.confined import text
+from runtime.sql.asking.types import name_quoted
+from runtime.sql.files import delta
+from runtime.sql.files.opened import Opened
+from runtime.sql.files.places import Match
 from runtime.sql.model import FileRead, SqlProblems
-from runtime.sql.opened import Opened
-from runtime.sql.places import Match
-from runtime.sql.types import name_quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession

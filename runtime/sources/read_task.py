@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from runtime.sql.confined import confined, text
+from runtime.sql.asking.confined import confined, text
 
 #: What a task's DuckDB may take.
 MEMORY = "512MB"

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from runtime.errors import BuildError
-from runtime.sql.confined import text
-from runtime.sql.files import call, literal
+from runtime.sql.asking.confined import text
+from runtime.sql.asking.said import brief, one_line
+from runtime.sql.asking.tree import quoted
+from runtime.sql.asking.types import Type, parse
+from runtime.sql.files.opened import as_pattern, said
+from runtime.sql.files.places import Place
+from runtime.sql.files.table_functions import call, literal
 from runtime.sql.model import FileRead, SqlProblems
-from runtime.sql.opened import as_pattern, said
-from runtime.sql.places import Place
-from runtime.sql.said import brief, one_line
-from runtime.sql.tree import quoted
-from runtime.sql.types import Type, parse
 
 #: The column in which DuckDB tells the file of a row where the SQL did not ask for it.
 FILE = "__ondatra_file"

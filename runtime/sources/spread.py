@@ -23,9 +23,9 @@ from runtime import machine
 from runtime.lake import losses
 from runtime.sources import read_task
 from runtime.sources.reading import columns_alone, is_strict, own_columns, rows
-from runtime.sql import confined
+from runtime.sql.asking import confined
+from runtime.sql.files.opened import Opened, as_pattern
 from runtime.sql.model import FileRead
-from runtime.sql.opened import Opened, as_pattern
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

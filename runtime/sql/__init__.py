@@ -1,5 +1,19 @@
 """DuckDB's SQL on Spark, and Spark's own: `references` and `translate`. The translators load when a text needs them;
-most were translated before."""
+most were translated before. The way of a text, from room to room:
+
+model           what goes in and comes out
+kept            the translations of earlier processes, asked first
+translation     the whole way of a text in DuckDB's dialect: parsed, checked, its files found, written
+asking/         what DuckDB is asked: parse tree, names, types
+files/          the files that it reads: where they may lie, how they are described
+queries/        a query, clause by clause
+expressions/    an expression of it, and who writes that
+grouping/       what is computed over several rows: groups, orders, aggregates, windows
+scalar/         what is computed within a row: Spark's where the answer is the same, else calls of DuckDB
+spark_dialect   the way of a text in Spark's dialect
+spark_text      what no such text may hold
+supported       the page docs/dialect.md
+"""
 
 from __future__ import annotations
 
@@ -12,10 +26,11 @@ from typing import Any
 
 from runtime.model import Column
 
-from . import bounds, kept
+from . import kept
+from .asking import bounds
+from .files.places import Place
 from .kept import remembering
 from .model import FileRead, SqlProblems, TableRef, Translated
-from .places import Place
 
 __all__ = [
     "FileRead",

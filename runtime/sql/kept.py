@@ -26,8 +26,8 @@ import orjson
 from runtime.config import from_env
 from runtime.model import Column
 
+from .files.places import Place, state
 from .model import Call, FileRead, SqlProblems, TableRef, Translated
-from .places import Place, state
 
 FILE = "translations.sqlite3"
 #: More entries than this, and the oldest go.

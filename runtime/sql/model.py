@@ -10,7 +10,7 @@ from runtime.errors import OndatraError
 from runtime.model import Column
 
 if TYPE_CHECKING:
-    from .places import Place
+    from .files.places import Place
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
-from . import aggregates, alike, files, functions, windows
-from .gate import gate
+from .asking.gate import gate
+from .asking.types import parse, spark_type
+from .files import table_functions
+from .grouping import aggregates, windows
+from .scalar import alike, functions
 from .spark_text import FORBIDDEN
-from .types import parse, spark_type
 
 #: Where the part of the page begins that a run of the generator writes.
 TRIED = "## Tried\n"
@@ -197,7 +199,8 @@ def _types() -> list[str]:
 
 def _files() -> list[str]:
     rows = [
-        f"| `{name}` | {', '.join(sorted(files.OPTIONS[kind])) or 'none'} |" for name, kind in files.FORMATS.items()
+        f"| `{name}` | {', '.join(sorted(table_functions.OPTIONS[kind])) or 'none'} |"
+        for name, kind in table_functions.FORMATS.items()
     ]
     return [
         "## Files",

@@ -10,21 +10,23 @@ from typing import Any
 
 from runtime.model import Column
 
-from . import bounds, files, keys, respelt
-from .calls import Calls
-from .casts import INFINITE
-from .expr import VOLATILE_NAMES
-from .functions import VOLATILE
-from .gate import Gate, gate, lock
+from .asking import bounds, keys
+from .asking.gate import Gate, gate, lock
+from .asking.said import GateError
+from .asking.scope import LEAVES, Columns, where
+from .asking.tree import Node, first_offset, line_of, methods_called, walk
+from .asking.types import Type, UnknownType, name_quoted, parse, spark_type
+from .expressions import respelt
+from .expressions.expr import VOLATILE_NAMES
+from .files import table_functions
+from .files.places import Place
 from .model import FileRead, Refused, SqlProblems, TableRef, Translated
-from .places import Place
-from .query import Queries
-from .said import GateError
-from .scope import LEAVES, Columns, where
-from .spellings import UNUSUAL
-from .texts import string
-from .tree import Node, first_offset, line_of, methods_called, walk
-from .types import Type, UnknownType, name_quoted, parse, spark_type
+from .queries.query import Queries
+from .scalar.calls import Calls
+from .scalar.casts import INFINITE
+from .scalar.functions import VOLATILE
+from .scalar.spellings import UNUSUAL
+from .scalar.texts import string
 
 _HINT = "; rewrite it, or write the model in Spark SQL with `-- @dialect: spark`"
 #: So few statements are described as well one by one.
@@ -59,7 +61,7 @@ def describe_ahead(models: Sequence[tuple[str, Mapping[str, tuple[Column, ...]]]
         for sql, mine in models:
             with suppress(Exception):  # said when it is translated
                 check_functions(sql, gate().nodes(sql))
-                text, reads = files.replace(sql, gate().nodes(sql), place)
+                text, reads = table_functions.replace(sql, gate().nodes(sql), place)
                 gate().ensure({**mine, **{name: read.columns for name, read in reads.items()}})
                 gate().parse(text)
                 texts.append(text)
@@ -72,7 +74,7 @@ def translate(sql: str, mine: Mapping[str, tuple[Column, ...]], place: Place) ->
     with lock:
         nodes = gate().nodes(sql)
         check_functions(sql, nodes)
-        text, reads = files.replace(sql, nodes, place)
+        text, reads = table_functions.replace(sql, nodes, place)
         key = (text, tuple(sorted(mine.items())), repr(sorted(reads.items())))
         if key not in _done:
             if len(_done) > 2000:
@@ -205,7 +207,7 @@ def tables_of(node: Any, ctes: frozenset[str]) -> Iterator[Node]:
     """The tables below a node that are neither CTEs nor files."""
     if node.get("type") == "BASE_TABLE":
         path = node["qualified_name"]["path"]
-        if not (len(path) == 1 and (path[0].lower() in ctes or files.is_path(path[0]))):
+        if not (len(path) == 1 and (path[0].lower() in ctes or table_functions.is_path(path[0]))):
             yield node
     for entry in (node.get("cte_map") or {}).get("map", []):
         own = (
@@ -227,7 +229,7 @@ def tables_of(node: Any, ctes: frozenset[str]) -> Iterator[Node]:
 def check_functions(sql: str, nodes: list[Node]) -> None:
     """Table functions that could read what they should not, and what nobody here knows, are refused before DuckDB binds
     the text."""
-    known = {*files.FORMATS, "range", "generate_series", "unnest", "json_each", "json_tree"}
+    known = {*table_functions.FORMATS, "range", "generate_series", "unnest", "json_each", "json_tree"}
     bad = [n for n in nodes if n.get("type") == "TABLE_FUNCTION" and n["function"]["function_name"] not in known]
     if bad:
         raise SqlProblems(

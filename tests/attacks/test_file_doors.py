@@ -17,10 +17,11 @@ from runtime.custody.secrets import Secrets
 from runtime.errors import BuildError
 from runtime.project.check import check_project
 from runtime.sources import files
-from runtime.sql import FileRead, SqlProblems, places, translate
-from runtime.sql.delta import opened
-from runtime.sql.opened import Opened
-from runtime.sql.places import Place
+from runtime.sql import FileRead, SqlProblems, translate
+from runtime.sql.files import places
+from runtime.sql.files.delta import opened
+from runtime.sql.files.opened import Opened
+from runtime.sql.files.places import Place
 
 SECRET = "word-of-another"
 

@@ -10,8 +10,8 @@ import pytest
 
 from runtime.model import Column
 from runtime.sql import SqlProblems, Translated, translate
-from runtime.sql.gate import gate
-from runtime.sql.said import GateError
+from runtime.sql.asking.gate import gate
+from runtime.sql.asking.said import GateError
 
 PEOPLE = (
     Column("id", "INTEGER", "INT"),
@@ -87,7 +87,7 @@ def test_the_duckdb_of_the_check_has_no_way_out(attempt: str) -> None:
 
 
 def test_a_question_has_a_limit_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runtime.sql.gate.SECONDS", 0.5)
+    monkeypatch.setattr("runtime.sql.asking.gate.SECONDS", 0.5)
     started = time.monotonic()
     with pytest.raises(GateError, match="takes more than 0.5 s"):
         gate().run("SELECT count(*) FROM range(1000000000000) WHERE hash(range) = 1")
@@ -171,7 +171,7 @@ def test_what_is_not_translated_is_a_problem_of_its_line(sql: str) -> None:
 
 
 def test_what_the_translation_itself_fails_over_is_told_at_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    from runtime.sql import rowwise
+    from runtime.sql.scalar import rowwise
 
     def fails(*_: Any) -> Any:
         raise KeyError("odd")

@@ -18,7 +18,7 @@ from runtime.lake import effort
 from runtime.model import Column
 from runtime.sources import duck, plans
 from runtime.sql import SqlProblems, translate
-from runtime.sql.types import carried, parse, spark_type
+from runtime.sql.asking.types import carried, parse, spark_type
 
 TOGETHER = 40
 #: By expression its function and its type.

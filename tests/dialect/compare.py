@@ -15,8 +15,9 @@ import duckdb
 
 from runtime.model import Column
 from runtime.sources import files, plans
-from runtime.sql import Translated, spellings, translate
-from runtime.sql.types import parse, spark_type
+from runtime.sql import Translated, translate
+from runtime.sql.asking.types import parse, spark_type
+from runtime.sql.scalar import spellings
 
 HERE = Path(__file__).parent
 SETUP = (HERE / "setup.sql").read_text(encoding="utf-8")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import duckdb
 
-from runtime.sql.functions import REFUSED, VOLATILE
-from runtime.sql.types import UnknownType, carried, parse, spark_type
+from runtime.sql.asking.types import UnknownType, carried, parse, spark_type
+from runtime.sql.scalar.functions import REFUSED, VOLATILE
 
 #: A function, and expressions of which one is to be tried.
 Choice = tuple[str, list[str]]

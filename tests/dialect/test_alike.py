@@ -1,4 +1,4 @@
-"""What Spark computes itself, since its answer is DuckDB's (runtime/sql/forms.py), over values at the edges."""
+"""What Spark computes itself, since its answer is DuckDB's (runtime/sql/scalar/forms.py), over values at the edges."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import generated
 import pytest
 
 from runtime.lake import effort
-from runtime.sql.letters import LAST
+from runtime.sql.scalar.letters import LAST
 
 pytestmark = pytest.mark.slow
 SINGLE = "i NOT BETWEEN 55296 AND 57343"  # characters that are not half of one

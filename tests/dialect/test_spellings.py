@@ -10,7 +10,8 @@ import duckdb
 import pytest
 
 from runtime.model import Column
-from runtime.sql import Translated, spellings, translate
+from runtime.sql import Translated, translate
+from runtime.sql.scalar import spellings
 
 pytestmark = pytest.mark.slow
 KNOWN = {"main.t": (Column("v", "VARCHAR", "STRING"), Column("n", "INTEGER", "INT"))}

@@ -7,8 +7,10 @@ from collections.abc import Collection
 import generated
 from against import Found
 
-from runtime.sql import aggregates, functions, supported
-from runtime.sql.gate import gate
+from runtime.sql import supported
+from runtime.sql.asking.gate import gate
+from runtime.sql.grouping import aggregates
+from runtime.sql.scalar import functions
 
 ON_PURPOSE = "tells of the session, the machine or DuckDB itself, or changes it"
 

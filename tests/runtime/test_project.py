@@ -10,7 +10,8 @@ import pytest
 from runtime.custody import secrets
 from runtime.errors import ConfigError, ProjectError
 from runtime.project.check import Project, check_project, load_project
-from runtime.sql import gate, translation
+from runtime.sql import translation
+from runtime.sql.asking import gate
 
 ECHO = """API = {"base_url": "http://127.0.0.1:1"}
 

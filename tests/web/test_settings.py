@@ -77,7 +77,7 @@ READS_ITSELF = {
     "ondatra_web/management/commands/up.py",  # what the processes that it starts get
     "ondatra_web/runs/asking.py",  # whether two processes see the same
     "runtime/sources/read_task.py",  # where Spark lets its tasks write
-    "runtime/sql/places.py",  # DATABASE_URL: which file no model may read
+    "runtime/sql/files/places.py",  # DATABASE_URL: which file no model may read
     "runtime/push/http/client.py",  # SSL_CERT_FILE and its like
 }
 

@@ -6,9 +6,10 @@ from __future__ import annotations
 import pytest
 
 from runtime.model import Column
-from runtime.sql import letters, translate
-from runtime.sql.gate import gate
-from runtime.sql.types import parse, spark_type
+from runtime.sql import translate
+from runtime.sql.asking.gate import gate
+from runtime.sql.asking.types import parse, spark_type
+from runtime.sql.scalar import letters
 
 KINDS = {
     "id": "BIGINT",

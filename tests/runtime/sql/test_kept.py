@@ -14,7 +14,7 @@ from runtime.errors import Problem
 from runtime.model import Column
 from runtime.project.check import Project, check_project
 from runtime.sql import kept, references, spark_dialect, translation
-from runtime.sql.places import Place
+from runtime.sql.files.places import Place
 
 PEOPLE = (Column("id", "BIGINT", "BIGINT"), Column("name", "VARCHAR", "STRING"))
 MODELS = {

@@ -10,7 +10,7 @@ import pytest
 
 from runtime.model import Column
 from runtime.sql import SqlProblems, TableRef, Translated, references, translate
-from runtime.sql.types import parse, spark_type
+from runtime.sql.asking.types import parse, spark_type
 
 TABLES = {
     name: tuple(Column(c, t, spark_type(parse(t))) for c, t in columns.items())
@@ -309,7 +309,7 @@ def test_a_part_of_the_parse_tree_that_is_not_known_is_refused_with_duckdbs_vers
 ) -> None:
     import duckdb
 
-    from runtime.sql import keys
+    from runtime.sql.asking import keys
 
     monkeypatch.setattr(keys, "KEYS", keys.KEYS - {"where_clause"})
     assert done("SELECT id, 1 AS never_seen FROM people").tables == ("main.people",)

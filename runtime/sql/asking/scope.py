@@ -1,0 +1,383 @@
+"""Names and types: what a column reference means, and the type DuckDB gives to any part of an expression.
+
+Types are never guessed. A part is put into the select list of a probe over the same FROM and DuckDB describes it; a
+part that it cannot describe is refused.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from runtime.sql.model import Refused
+
+from . import types
+from .gate import Gate, placeless, template
+from .said import GateError
+from .tree import Node, walk
+from .types import Type, name_quoted
+
+Columns = list[tuple[str, Type]]
+#: Expressions without any below them: most of a statement.
+LEAVES = ("COLUMN_REF", "CONSTANT")
+#: Operators whose type is BOOLEAN whatever they stand between.
+TRUE_OR_FALSE = ("OPERATOR_NOT", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL", "COMPARE_IN", "COMPARE_NOT_IN")
+#: With one of these below, an expression and its columns do not tell its type.
+_FORMLESS = re.compile(r'"class": ?"(?:SUBQUERY|LAMBDA|STAR|POSITIONAL_REFERENCE|PARAMETER|DEFAULT)"')
+_COLUMN = re.compile(r'"column_names": ?(\[[^\]"]*(?:"(?:[^"\\]|\\.)*"[^\]"]*)+\])')
+BOOLEAN, INTEGER, VARCHAR = Type("BOOLEAN"), Type("INTEGER"), Type("VARCHAR")
+
+
+@dataclass
+class Source:
+    """One item of FROM: its name in the SQL, its columns, and those hidden behind a USING."""
+
+    alias: str
+    columns: Columns
+    schema: str = ""
+    hidden: frozenset[str] = frozenset()
+    within: str = ""  # Spark's name of the query that holds it, where it is not alone
+    spark: dict[str, str] = field(default_factory=dict)  # and those of its columns there
+    single: str = ""  # the column for which the name of the whole stands, of `unnest(list) AS name`
+    lent: bool = False  # by the query around, see lent.py
+
+    @property
+    def relation(self) -> str:
+        """Spark's name of what holds the columns."""
+        return self.within or self.alias
+
+    def text(self, name: str) -> str:
+        """A column as Spark's text names it."""
+        return f"{name_quoted(self.relation)}.{name_quoted(self.spark.get(name, name))}"
+
+
+@dataclass
+class Lambda:
+    """A list function whose lambda is being written: enough to give its inner parts a type."""
+
+    over: Node
+    params: list[str]
+    types: list[Type]
+    spark: list[str]
+
+
+@dataclass
+class Scope:
+    """The names that one SELECT sees; `parent` is the query around it."""
+
+    gate: Gate
+    parent: Scope | None = None
+    ctes: list[Node] = field(default_factory=list)
+    tables: dict[str, Columns] = field(default_factory=dict)  # CTE name -> its columns
+    sources: list[Source] = field(default_factory=list)
+    merged: dict[str, Type] = field(default_factory=dict)  # USING columns
+    from_ast: Node | None = None
+    grouped: bool = False
+    constant_groups: bool = False
+    groups: list[Node] = field(default_factory=list)
+    group_sets: list[list[int]] = field(default_factory=list)
+    lambdas: list[Lambda] = field(default_factory=list)
+    known: dict[int, Type] = field(default_factory=dict)
+    kept: list[Node] = field(default_factory=list)  # nodes whose id() is a key of `known`
+
+    def resolve(self, names: Sequence[str]) -> tuple[str, Type, list[str], Scope] | None:
+        """Spark text, type, remaining struct fields and the scope of a column reference."""
+        low = [n.lower() for n in names]
+        for frame in reversed(self.lambdas):
+            if low[0] in frame.params:
+                at = frame.params.index(low[0])
+                return frame.spark[at], frame.types[at], list(names[1:]), self
+        for skip in (2, 1, 0):
+            if len(low) <= skip:
+                continue
+            for source in self.sources:
+                if skip == 0 and low[0] in self.merged:
+                    return name_quoted(low[0]), self.merged[low[0]], list(names[1:]), self
+                if (skip == 1 and low[0] != source.alias.lower()) or (
+                    skip == 2 and (low[0], low[1]) != (source.schema, source.alias.lower())
+                ):
+                    continue
+                for name, kind in source.columns:
+                    if name.lower() == low[skip] and not (skip == 0 and name.lower() in source.hidden):
+                        return source.text(name), kind, list(names[skip + 1 :]), self
+                if source.single and skip == 1:
+                    return source.text(source.single), dict(source.columns)[source.single], list(names[1:]), self
+        return self.parent.resolve(names) if self.parent else None
+
+    def owns(self, name: str) -> bool:
+        """Whether an unqualified name is a column of this FROM (and not of a query around it)."""
+        found = self.resolve([name])
+        return found is not None and found[3] is self
+
+    def probe(self, select: list[Node], grouped: bool = False) -> Columns:
+        """DuckDB's description of a select list over this FROM."""
+        node = self.select(select, grouped)
+        try:
+            return self.gate.describe(self.gate.text(node))
+        except GateError:
+            if self.parent is None or self.parent.from_ast is None:
+                raise
+        return self.parent.probe_nested(node)
+
+    def types_of(self, select: list[Node], grouped: bool = False) -> list[Type]:
+        """The types alone, which is cheaper."""
+        if self.parent is None or self.parent.from_ast is None:
+            return self.gate.types(self.select(select, grouped))
+        return [kind for _, kind in self.probe(select, grouped)]
+
+    def select(self, select: list[Node], grouped: bool = False) -> Node:
+        node = copy.copy(template())
+        node.update(
+            select_list=select,
+            from_table=self.from_ast or _EMPTY,
+            cte_map={"map": self.ctes},
+            aggregate_handling="STANDARD_HANDLING",
+        )
+        if grouped:
+            node.update(group_expressions=self.groups, group_sets=self.group_sets)
+        return node
+
+    def probe_nested(self, node: Node) -> Columns:
+        """Describes a query node that refers to this scope's columns: as a lateral subquery of it."""
+        base = template()
+        join = copy.copy(base["from_table"])
+        lateral = copy.deepcopy(join["right"])
+        lateral["subquery"]["node"] = node
+        lateral["alias"] = "__q"
+        join.update(left=self.from_ast or _EMPTY, right=lateral)
+        outer = copy.copy(base)
+        star = copy.deepcopy(base["select_list"][0])
+        star["relation_name"] = "__q"
+        outer.update(
+            select_list=[star], from_table=join, cte_map={"map": self.ctes}, aggregate_handling="STANDARD_HANDLING"
+        )
+        try:
+            return self.gate.describe(self.gate.text(outer))
+        except GateError:
+            if self.parent is None or self.parent.from_ast is None:
+                raise
+        return self.parent.probe_nested(outer)
+
+    def probe_nested_or(self, node: Node) -> Columns:
+        """Describes a whole query node, alone or inside what it refers to."""
+        try:
+            return self.gate.columns(node)
+        except GateError:
+            if self.parent is None or self.parent.from_ast is None:
+                raise
+        return self.parent.probe_nested(node)
+
+    def prime(self, nodes: list[Node], aggregates: bool) -> None:
+        """Types of many parts in one or two probes; what fails is tried alone when it is asked for."""
+        plain: list[Node] = []
+        grouped: list[Node] = []
+        for part in nodes:
+            if part.get("class") in (None, "LAMBDA", "STAR", "TYPE", "COLUMN_REF") or id(part) in self.known:
+                continue
+            kind = told(part) or self.gate.forms.get(self.form(part))
+            if kind:
+                self.tell(part, kind)
+            else:
+                (grouped if aggregates and self.has_aggregate(part) else plain).append(part)
+        if grouped and all(map(is_fixed, plain)):
+            plain, grouped = [], grouped + plain
+        for bunch, by_group in ((plain, False), (grouped, True)):
+            if not bunch:
+                continue
+            try:
+                found = self.types_of([bare(n) for n in bunch], by_group)
+            except GateError:
+                continue
+            if len(found) == len(bunch):
+                for node, kind in zip(bunch, found, strict=True):
+                    self.tell(node, kind)
+                    self.gate.learn(self.form(node), kind)
+
+    def form(self, part: Node) -> tuple[str, ...]:
+        """An expression with the types of its columns, which together decide its type; empty for one of which more is
+        needed."""
+        written = placeless(bare(part))
+        if self.lambdas or _FORMLESS.search(written):
+            return ()
+        columns = []
+        for names in _COLUMN.findall(written):
+            found = self.resolve(json.loads(names))
+            if found is None or found[2] or found[3] is not self or not found[1].is_whole:
+                return ()
+            columns.append(str(found[1]))
+        return written, *columns
+
+    def tell(self, node: Node, kind: Type) -> None:
+        """The type of a part that need not be asked for."""
+        self.known[id(node)] = kind
+        self.kept.append(node)  # so that no other node gets its id
+
+    def has_aggregate(self, node: Node) -> bool:
+        """Whether an aggregate of this query level stands below the node."""
+        if node.get("class") == "SUBQUERY":
+            return False
+        if node.get("type") == "GROUPING_FUNCTION":
+            return True
+        if node.get("class") == "FUNCTION" and node["function_name"] in self.gate.aggregates:
+            return True
+        return any(self.has_aggregate(child) for child in children(node))
+
+    def type(self, node: Node) -> Type:
+        """The type DuckDB gives to this part."""
+        if node.get("class") == "COLUMN_REF":
+            found = self.resolve(node["column_names"])
+            if found and not found[2]:
+                return found[1]
+        if id(node) not in self.known:
+            part, depth = bare(node), 0
+            for frame in reversed(self.lambdas):
+                part, depth = _transform(frame.over, frame.params, part), depth + 1
+            try:
+                kind = self.types_of([part], self.grouped and self.has_aggregate(node))[0]
+            except GateError as error:
+                raise Refused(
+                    f"this expression, whose type DuckDB does not tell ({error.message.splitlines()[0]})", where(node)
+                ) from None
+            for _ in range(depth):
+                kind = kind.element
+            self.tell(node, kind)
+        return self.known[id(node)]
+
+
+def told(node: Node) -> Type | None:
+    """The type that DuckDB gives to whatever has this form, once it has taken the whole statement."""
+    if (
+        node["class"] in ("COMPARISON", "CONJUNCTION", "BETWEEN")
+        or node["class"] == "OPERATOR"
+        and node["type"] in TRUE_OR_FALSE
+    ):
+        return BOOLEAN
+    if node["class"] == "CONSTANT":
+        literal = node["literal"]
+        if literal["kind"] == "INTEGER" and str(literal.get("text")).isdigit() and int(literal["text"]) < 2**31:
+            return INTEGER
+        return {"STRING": VARCHAR, "BOOLEAN": BOOLEAN}.get(literal["kind"])
+    return None
+
+
+def is_fixed(node: Node) -> bool:
+    """Whether neither a column nor a query stands below."""
+    return node["class"] not in ("COLUMN_REF", "SUBQUERY", "POSITIONAL_REFERENCE", "WINDOW", "STAR", "LAMBDA") and all(
+        map(is_fixed, children(node))
+    )
+
+
+def children(node: Node) -> list[Node]:
+    """The expressions directly below an expression (a subquery's own query excluded)."""
+    out: list[Node] = []
+    if node.get("class") in LEAVES:
+        return out
+    for key, value in node.items():
+        of = type(value)
+        if (of is not dict and of is not list) or not value or key == "subquery" or key == "type_expr":
+            continue
+        for item in value if of is list else (value,):
+            if type(item) is dict:
+                if "class" in item:
+                    out.append(item)
+                else:
+                    out += children(item)
+    return out
+
+
+def parts(node: Node) -> list[Node]:
+    """The node and every expression below it that has a type of its own; lambda bodies and subqueries are left out."""
+    out = [node]
+    for child in children(node):
+        if child["class"] not in ("LAMBDA", "STAR", "TYPE") or child.get("syntax_type") == "SINGLE_ARROW":
+            out += parts(child)
+    return out
+
+
+def where(node: Node) -> int | None:
+    """Where in the text an expression begins, as near as its parts know."""
+    at = [
+        n["query_location"]
+        for n in walk(node)
+        if isinstance(n.get("query_location"), int) and n["query_location"] < 2**62
+    ]
+    own = node.get("query_location", 2**63)
+    return own if own < 2**62 else min(at, default=None)
+
+
+def bare(node: Node) -> Node:
+    return {**node, "alias": ""} if node.get("alias") else node
+
+
+def call(name: str, *arguments: Node) -> Node:
+    """A plain function call as DuckDB serializes one."""
+    return {
+        "class": "FUNCTION",
+        "type": "FUNCTION",
+        "alias": "",
+        "query_location": 18446744073709551615,
+        "query_location_length": 0,
+        "function_name": name,
+        "schema": "",
+        "filter": None,
+        "order_bys": {"type": "ORDER_MODIFIER", "orders": []},
+        "distinct": False,
+        "is_operator": False,
+        "export_state": False,
+        "catalog": "",
+        "arguments": [{"name": "", "expression": a} for a in arguments],
+        "qualified_name": {"path": [name]},
+    }
+
+
+def column(*names: str) -> Node:
+    return {
+        "class": "COLUMN_REF",
+        "type": "COLUMN_REF",
+        "alias": "",
+        "query_location": 18446744073709551615,
+        "query_location_length": 0,
+        "column_names": list(names),
+    }
+
+
+def _transform(over: Node, params: list[str], body: Node) -> Node:
+    lhs = column(params[0]) if len(params) == 1 else call("row", *map(column, params))
+    arrow: dict[str, Any] = {
+        "class": "LAMBDA",
+        "type": "LAMBDA",
+        "alias": "",
+        "query_location": 18446744073709551615,
+        "query_location_length": 0,
+        "lhs": lhs,
+        "expr": body,
+        "syntax_type": "LAMBDA_KEYWORD",
+    }
+    return call("list_transform", over, arrow)
+
+
+_EMPTY: Node = {
+    "type": "EMPTY",
+    "alias": "",
+    "sample": None,
+    "query_location": 18446744073709551615,
+    "query_location_length": 0,
+}
+
+__all__ = [
+    "Columns",
+    "Lambda",
+    "Scope",
+    "Source",
+    "bare",
+    "call",
+    "children",
+    "column",
+    "parts",
+    "types",
+    "where",
+]

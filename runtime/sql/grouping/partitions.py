@@ -1,0 +1,55 @@
+"""Windows that Spark has not: DuckDB computes them over the list of a partition's rows, and picks the row's own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from runtime.sql.asking.gate import template
+from runtime.sql.asking.scope import where
+from runtime.sql.asking.tree import Node
+from runtime.sql.asking.types import BIGINT, Type
+from runtime.sql.model import Refused
+from runtime.sql.scalar import rowwise
+from runtime.sql.scalar.casts import E
+
+from . import aggregates, equality
+from .as_read import NUMBER
+
+if TYPE_CHECKING:
+    from runtime.sql.expressions.expr import Expressions
+
+
+def write(w: Expressions, node: Node) -> E:
+    """A window function over all rows of its partition, each with its number."""
+    if w.is_mixed(node):
+        raise Refused("a window over columns both of its own query and of the one around it", where(node), hint=False)
+    by = ", ".join(equality.key(w, part, "PARTITION BY") for part in node["partitions"])
+    keys = f"PARTITION BY {by}" if by else ""
+    fields: list[E] = [E(NUMBER, BIGINT)]
+    taken = aggregates.taker(w, fields)
+
+    def put(value: Any) -> Any:
+        if type(value) is dict and "class" in value:
+            return taken(value)
+        if type(value) is dict:
+            return {key: put(item) for key, item in value.items()}
+        return [put(item) for item in value] if type(value) is list else value
+
+    asked = {key: value if key == "qualified_name" else put(value) for key, value in node.items()}
+    text = spelt(w, {**asked, "partitions": [], "alias": ""})
+    rows = E(f"collect_list({aggregates.row(fields)}) OVER ({keys})", aggregates.listed(fields))
+    own = f"max({NUMBER}) OVER ({keys} ORDER BY {NUMBER} ROWS BETWEEN CURRENT ROW AND CURRENT ROW)"
+    numbered = f"SELECT u.a0 AS n, {text} AS v FROM (SELECT unnest({{0}}) AS u)"
+    with w.at(grouped=w.grouped):
+        return w.over(f"(SELECT v FROM ({numbered}) WHERE n = {{1}})", [rows, E(own, BIGINT)], kind(w, node), node)
+
+
+def kind(w: Expressions, node: Node) -> Type:
+    if w.scope.grouped:
+        raise Refused("this window over groups (write them in a subquery)", where(node), hint=False)
+    return w.type(node)
+
+
+def spelt(w: Expressions, node: Node) -> str:
+    select = {**template(), "select_list": [node], "from_table": rowwise.EMPTY, "group_expressions": []}
+    return w.scope.gate.text({**select, "aggregate_handling": "STANDARD_HANDLING", "group_sets": []})[len("SELECT ") :]

@@ -1,0 +1,17 @@
+"""One query, clause by clause: SELECT, FROM, WHERE, set operations, CTEs.
+
+query       `Queries`: the parse tree of one in, Spark text with its columns out
+shadowing   a CTE of a name that one around it has
+recursion   WITH RECURSIVE
+source      FROM: tables, subqueries, joins, VALUES, table functions
+matching    joins whose condition DuckDB computes over both sides
+positional  POSITIONAL JOIN
+samples     USING SAMPLE
+pivot       PIVOT and UNPIVOT
+lent        columns of the query around that queries within this one name
+conditions  WHERE and ON, parted between Spark and DuckDB
+stars       * and COLUMNS()
+rows        the name of a table as a value
+unnest      unnest() in a select list
+clauses     the clauses as Spark text
+"""

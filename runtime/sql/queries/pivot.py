@@ -1,0 +1,176 @@
+"""PIVOT with named values as filtered aggregates; UNPIVOT as one row for each named column."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from runtime.sql.asking.gate import gate
+from runtime.sql.asking.scope import Columns, Scope, Source, column, parts, where
+from runtime.sql.asking.tree import Node, walk
+from runtime.sql.asking.types import VARCHAR, name_quoted
+from runtime.sql.grouping import equality
+from runtime.sql.model import Refused
+from runtime.sql.scalar.constants import as_type
+from runtime.sql.scalar.texts import string
+
+from .stars import expand
+
+if TYPE_CHECKING:
+    from runtime.sql.expressions.expr import Expressions
+
+    from .source import Item, Sources
+
+#: Types whose values are equal where their texts are.
+SPELT = {"VARCHAR", "BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DATE"}
+
+
+def pivot(sources: Sources, node: Node, scope: Scope) -> Item:
+    inner = Scope(scope.gate, None, scope.ctes, scope.tables)
+    text = sources.read(node["source"], inner)
+    if node.get("unpivot_names"):
+        return unpivot(sources, node, inner, text)
+    if any(len(p["pivot_expressions"]) != 1 for p in node["pivots"]):
+        raise Refused("PIVOT over several columns at once", where(node))
+    entries = [p["entries"] for p in node["pivots"]]
+    if not all(entries) or any(e["star_expr"]["class"] != "CONSTANT" for some in entries for e in some):
+        raise Refused("PIVOT without constant values: write ON column IN ('a', 'b')", where(node), hint=False)
+    return pivoted(sources, node, inner, text)
+
+
+def pivoted(sources: Sources, node: Node, inner: Scope, text: str) -> Item:
+    keys = [p["pivot_expressions"][0] for p in node["pivots"]]
+    choices = list(itertools.product(*(p["entries"] for p in node["pivots"])))
+    described = inner.gate.describe(inner.gate.text({**inner.select([_star()]), "from_table": node}))
+    groups = list(node.get("groups") or [])
+    if not groups:
+        used = {
+            n["column_names"][-1].lower() for n in walk([keys, node["aggregates"]]) if n.get("class") == "COLUMN_REF"
+        }
+        groups = [n for s in inner.sources for n, _ in s.columns if n.lower() not in used]
+    inner.grouped = True
+    inner.groups, inner.group_sets = [column(g) for g in groups], [list(range(len(groups)))]
+    writer = sources.queries.expressions(inner)
+    items = [writer.write(column(g)).text for g in groups]
+    for entries in choices:
+        tests = [
+            _chosen(writer, key, {**entry["star_expr"], "alias": ""}) for key, entry in zip(keys, entries, strict=True)
+        ]
+        test = tests[0] if len(tests) == 1 else {**_both(), "children": tests}
+        for one in node["aggregates"]:
+            call = {**filtered(one, test, inner), "alias": ""}
+            inner.prime(parts(call), True)
+            items.append(writer.write(call).text)
+    if len(items) != len(described) or len(keys) > 1 and not is_in_order(node, choices, described[len(groups) :]):
+        raise Refused("this PIVOT", where(node))
+    casts = [f"{t} AS {name_quoted(n)}" for t, (n, _) in zip(items, described, strict=True)]
+    with writer.below():
+        by = [equality.key(writer, column(g), "GROUP BY") for g in groups]
+    grouped = f" GROUP BY {', '.join(by)}" if by else ""
+    return sources.named(
+        f"(SELECT {', '.join(casts)} FROM {text}{grouped})", described, node, f"__s{sources.queries.number()}"
+    )
+
+
+def _chosen(w: Expressions, key: Node, value: Node) -> Node:
+    """Whether a row is of a column: DuckDB compares the texts of both."""
+    if w.type(key) != w.type(value) or w.type(key).name not in SPELT:
+        key, value = as_type(key, VARCHAR), as_type(value, VARCHAR)
+    return {**_equal(), "left": key, "right": value}
+
+
+def filtered(node: Any, test: Node, inner: Scope) -> Any:
+    """The expression with the aggregate in it over the rows of a test."""
+    if type(node) is list:
+        return [filtered(item, test, inner) for item in node]
+    if type(node) is not dict:
+        return node
+    if node.get("class") == "FUNCTION" and node["function_name"] in inner.gate.aggregates:
+        own = node.get("filter")
+        return {**node, "filter": {**_both(), "children": [own, test]} if own else test}
+    return {key: filtered(value, test, inner) for key, value in node.items()}
+
+
+def is_in_order(node: Node, choices: list[tuple[Node, ...]], described: Columns) -> bool:
+    """Whether DuckDB's columns over several keys are those of the choices, one by one."""
+    if any(entry.get("alias") for entries in choices for entry in entries):
+        return False
+    names = ["_".join(str(e["star_expr"]["literal"].get("text")) for e in entries) for entries in choices]
+    each = len(node["aggregates"])
+    return all(name.startswith(names[at // each]) for at, (name, _) in enumerate(described))
+
+
+def unpivot(sources: Sources, node: Node, inner: Scope, text: str) -> Item:
+    """A row for each entry of ON: its name, and its value or values."""
+    if len(node["pivots"]) != 1:
+        raise Refused("UNPIVOT of several columns at once", where(node))
+    entries = [e for entry in node["pivots"][0]["entries"] for e in turned(entry, inner)]
+    used = {
+        n["column_names"][-1].lower() for _, items in entries for n in walk(items) if n.get("class") == "COLUMN_REF"
+    }
+    described = inner.gate.describe(inner.gate.text({**inner.select([_star()]), "from_table": node}))
+    keep = [(n, s) for s in inner.sources for n, _ in s.columns if n.lower() not in used]
+    label, *values = described[len(keep) :]
+    if label[1] != VARCHAR or any(len(items) != len(values) for _, items in entries):
+        raise Refused("this UNPIVOT", where(node))
+    writer = sources.queries.expressions(inner)
+    rows = ", ".join(
+        f"named_struct('n', {string(name)}, "
+        + ", ".join(
+            f"'v{i}', {writer.cast(writer.write(item), kind, item).text}"
+            for i, (item, (_, kind)) in enumerate(zip(items, values, strict=True))
+        )
+        + ")"
+        for name, items in entries
+    )
+    base = "".join(f"{s.text(n)} AS {name_quoted(n)}, " for n, s in keep)
+    named = [(f"__p.v{i}", name) for i, (name, _) in enumerate(values)]
+    wanted = [name_quoted(n) for n, _ in keep] + [
+        f"{text} AS {name_quoted(name)}" for text, name in [("__p.n", label[0]), *named]
+    ]
+    filled = " AND ".join(f"{text} IS NOT NULL" for text, _ in named)
+    query = (
+        f"(SELECT {', '.join(wanted)} FROM (SELECT {base}explode(array({rows})) AS __p FROM {text})"
+        + ("" if node.get("include_nulls") else f" WHERE {filled}")
+        + ")"
+    )
+    return sources.named(query, described, node, f"__s{sources.queries.number()}")
+
+
+def turned(entry: Node, inner: Scope) -> list[tuple[str, list[Node]]]:
+    """The names and columns of an entry: one column, several together, or a * of them."""
+    item = {**entry["star_expr"], "alias": ""}
+    if item["class"] == "FUNCTION" and item["function_name"] == "row":
+        items = [a["expression"] for a in item["arguments"]]
+        return [(entry.get("alias") or "_".join(declared(i, inner) for i in items), items)]
+    found = expand([item], inner)
+    if entry.get("alias") and len(found) != 1:
+        raise Refused("UNPIVOT with renamed columns", where(item))
+    return [(entry.get("alias") or declared(one, inner), [{**one, "alias": ""}]) for one in found]
+
+
+def declared(item: Node, inner: Scope) -> str:
+    """The name of the column in an entry, as its table spells it."""
+    names = [n["column_names"][-1].lower() for n in walk(item) if n.get("class") == "COLUMN_REF"]
+    own = [n for s in inner.sources for n, _ in s.columns if names == [n.lower()]]
+    if len(own) != 1:
+        raise Refused("UNPIVOT of what is no column", where(item))
+    return own[0]
+
+
+def _star() -> Node:
+    star: Node = gate().parse("SELECT * FROM a")["node"]["select_list"][0]
+    return star
+
+
+def _equal() -> Node:
+    equal: Node = gate().parse("SELECT 1 IS NOT DISTINCT FROM 1")["node"]["select_list"][0]
+    return equal
+
+
+def _both() -> Node:
+    both: Node = gate().parse("SELECT true AND true")["node"]["select_list"][0]
+    return both
+
+
+__all__ = ["Source"]

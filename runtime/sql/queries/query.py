@@ -1,0 +1,400 @@
+"""Query nodes: SELECT, set operations, CTEs. Every projection is written out under DuckDB's name and type for it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from runtime.sql.asking.gate import Gate
+from runtime.sql.asking.said import GateError
+from runtime.sql.asking.scope import Columns, Scope, parts, where
+from runtime.sql.asking.tree import Node, first_offset, own
+from runtime.sql.asking.types import Type, name_quoted
+from runtime.sql.expressions.expr import E, Expressions
+from runtime.sql.expressions.sameness import is_made_of, same
+from runtime.sql.grouping import equality
+from runtime.sql.grouping.orders import around, direction, is_computed, is_ordered, ordered, position
+from runtime.sql.model import Refused
+from runtime.sql.scalar import alike, collations
+from runtime.sql.scalar.calls import Calls
+
+from . import conditions, lent, recursion, rows, shadowing
+from .clauses import Select, assembled, ordering
+from .source import Sources, deduplicated
+from .stars import every, expand
+from .unnest import is_apart, parted, unnested
+
+Lookup = Callable[[list[str]], tuple[str, Columns]]
+SETS = {"UNION": "UNION", "UNION_BY_NAME": "UNION", "EXCEPT": "EXCEPT", "INTERSECT": "INTERSECT"}
+
+
+class Queries:
+    def __init__(self, gate: Gate, tables: Lookup, calls: Calls) -> None:
+        self.gate = gate
+        self.calls = calls
+        self.tables = tables
+        self.sources = Sources(self)
+        self.known: dict[int, Columns] = {}  # nodes that DuckDB has described already
+        self.semi: set[int] = set()  # those of EXISTS and IN (SELECT …), by id()
+        self.top: int | None = None  # the whole statement, by id()
+        self.lateral: set[int] = set()  # the queries of LATERAL subqueries, by id()
+        self._count = 0
+
+    def number(self) -> int:
+        self._count += 1
+        return self._count
+
+    def expressions(self, scope: Scope) -> Expressions:
+        return Expressions(self, scope)
+
+    def write(self, node: Node, parent: Scope | None, around: Scope | None = None) -> tuple[str, Columns]:
+        """Spark text and columns of a query node. `around` lends its CTEs, `parent` also its columns."""
+        above = around or parent
+        if above and (other := shadowing.apart(node, above.tables)) is not node:
+            for marked in (self.semi, self.lateral):
+                marked |= {id(other)} if id(node) in marked else set()
+            node = other
+        scope = Scope(self.gate, parent, list(above.ctes) if above else [], dict(above.tables) if above else {})
+        head = self.ctes(node, scope)
+        if node["type"] == "SELECT_NODE":
+            text, columns = self.select(node, scope)
+        elif node["type"] == "SET_OPERATION_NODE":
+            text, columns = self.set_operation(node, scope)
+        else:
+            raise Refused(node["type"].removesuffix("_NODE").replace("_", " ").lower(), first_offset(node))
+        return head + text, columns
+
+    def ctes(self, node: Node, scope: Scope) -> str:
+        """The WITH of a query node; its tables are added to the scope."""
+        written, recursive = [], False
+        for entry in node["cte_map"]["map"]:
+            name, body = entry["key"].lower(), entry["value"]["query_node"]
+            aliases = entry["value"].get("aliases") or []
+            if body["type"] == "RECURSIVE_CTE_NODE":
+                text, columns = self.recursive(entry, scope, aliases)
+                recursive = True
+            else:
+                text, columns = self.write(body, scope.parent, scope)
+            columns = deduplicated(columns)
+            columns = [(n, t) for n, (_, t) in zip(aliases, columns, strict=False)] + columns[len(aliases) :]
+            scope.ctes.append(entry)
+            scope.tables[name] = columns
+            written.append(f"{name_quoted(name)}(" + ", ".join(name_quoted(n) for n, _ in columns) + f") AS ({text})")
+        return f"WITH {'RECURSIVE ' if recursive else ''}" + ", ".join(written) + " " if written else ""
+
+    def recursive(self, entry: Node, scope: Scope, aliases: list[str]) -> tuple[str, Columns]:
+        body, name = entry["value"]["query_node"], entry["key"].lower()
+        if not body["union_all"] or body.get("key_targets"):
+            return recursion.whole(self, entry, scope)
+        select = {**copy.deepcopy(body["left"]), "cte_map": {"map": []}}
+        left, columns = self.write(select, scope.parent, scope)
+        inner = Scope(self.gate, scope.parent, [*scope.ctes, entry], {**scope.tables})
+        inner.tables[name] = [(n, t) for n, (_, t) in zip(aliases, columns, strict=False)] + columns[len(aliases) :]
+        right, found = self.write(body["right"], scope.parent, inner)
+        return f"{left} UNION ALL {self.shaped(right, found, columns, body)}", columns
+
+    def select(self, node: Node, scope: Scope) -> tuple[str, Columns]:
+        if is_apart(node):
+            return self.select(parted(node, [n for n, _ in self.described(node, scope)]), scope)
+        source = lent.lent(self, node, scope, self.sources.read(node["from_table"], scope, node))
+        try:
+            described = self.described(node, scope)
+        except GateError as error:
+            raise Refused(
+                f"this SELECT, which DuckDB does not describe alone ({error.message.splitlines()[0]})",
+                first_offset(node),
+            ) from None
+        whole, node = node, equality.of_distinct({**node, **self.rows(node, scope)}, described)
+        projections = expand(node["select_list"], scope)
+        if len(projections) != len(described):
+            raise Refused("this form of * or COLUMNS()", first_offset(node))
+        aliases: dict[str, Node] = {}
+        for at, item in enumerate(projections):
+            item = substitute(item, aliases, scope)
+            projections[at] = item
+            scope.tell(item, described[at][1])
+            if item.get("alias"):
+                aliases.setdefault(item["alias"].lower(), {**item, "alias": ""})
+        clauses = {
+            k: substitute(every(node[k], scope), aliases, scope) if node.get(k) else None
+            for k in ("where_clause", "having", "qualify")
+        }
+        groups = self.groups(node, projections, aliases, scope)
+        self.check_collations(whole, projections, described)
+        by = bool(groups) or scope.constant_groups or clauses["having"] is not None
+        scope.grouped = by or any(scope.has_aggregate(p) for p in projections)
+        scope.groups, scope.group_sets = (
+            groups,
+            node["group_sets"]
+            if len(groups) == len(node["group_expressions"]) > 0
+            else [list(range(len(groups)))]
+            if groups
+            else [],
+        )
+        nodes = [p for root in [*projections, *groups, *filter(None, clauses.values())] for p in parts(root)]
+        scope.prime(nodes, scope.grouped)
+        writer = self.expressions(scope)
+        out = Select([n for n, _ in described], [], [t for _, t in described], source)
+        if any(m["type"] == "DISTINCT_MODIFIER" and not m.get("distinct_on_targets") for m in whole["modifiers"]):
+            out.selected = frozenset(map(writer.form, projections))
+        out.source = unnested(writer, projections, clauses["qualify"], out.source, lateral=id(whole) in self.lateral)
+        for item, (name, kind) in zip(projections, described, strict=True):
+            if item["class"] == "COLUMN_REF" and writer.type(item).letter not in (kind.letter, "0"):
+                raise Refused(f"the name {name}, which DuckDB takes for something else", where(item))
+            out.texts.append(writer.as_type(item, kind).text)
+        for at in alike.along(writer, projections):
+            out.texts[at] = writer.as_type(projections[at], out.types[at]).text
+        if clauses["where_clause"]:
+            writer.allow_in(clauses["where_clause"])
+            out.where = conditions.written(writer, clauses["where_clause"], semi=id(whole) in self.semi)
+        if scope.grouped and groups:
+            out.group = self.grouping(groups, node, writer)
+        self.groups_kept(clauses, out, [projections, node["modifiers"]], writer)
+        self.modifiers(node, out, projections, aliases, scope, writer)
+        return assembled(out), list(zip(out.names, out.types, strict=True))
+
+    def described(self, node: Node, scope: Scope) -> Columns:
+        return self.known.get(id(node)) or scope.probe_nested_or({**node, "cte_map": {"map": scope.ctes}})
+
+    def groups_kept(
+        self, clauses: Mapping[str, Node | None], out: Select, others: list[Any], writer: Expressions
+    ) -> None:
+        """HAVING and QUALIFY."""
+        if clauses["having"]:
+            with writer.at():
+                out.having = writer.condition(clauses["having"])
+            below = own([clauses["having"], *others])
+            grouping = any(n.get("type") == "GROUPING_FUNCTION" for n in own(clauses["having"]))
+            if grouping and not clauses["qualify"] and not any(n.get("class") == "WINDOW" for n in below):
+                out.having, out.qualify = "", out.having  # Spark knows no grouping() of what is computed in HAVING
+        if writer.scope.constant_groups:  # a group for some rows, none for none
+            out.having = f"(count(1) > 0) AND {out.having}" if out.having else "count(1) > 0"
+        if clauses["qualify"]:
+            with writer.at():
+                out.qualify = writer.condition(clauses["qualify"])
+
+    def rows(self, node: Node, scope: Scope) -> Node:
+        """The parts of a SELECT, with a STRUCT in the place of each name of a table."""
+        named = frozenset(item["alias"].lower() for item in node["select_list"] if item.get("alias"))
+        first: Node = {"select_list": [rows.written_out(item, scope) for item in node["select_list"]]}
+        return first | {
+            key: rows.written_out({"": node[key]}, scope, named)[""]
+            for key in ("where_clause", "having", "qualify", "group_expressions", "modifiers")
+            if node.get(key)
+        }
+
+    def check_collations(self, node: Node, projections: list[Node], described: Columns) -> None:
+        """A column that has a collation goes nowhere but out."""
+        for item, (_, kind) in zip(projections, described, strict=True) if id(node) != self.top else ():
+            if collations.is_collated(item, kind):
+                told = "COLLATE in a column of a subquery (write lower(x) or strip_accents(x))"
+                raise Refused(told, where(item), hint=False)
+
+    def groups(self, node: Node, projections: list[Node], aliases: Mapping[str, Node], scope: Scope) -> list[Node]:
+        if node["aggregate_handling"] == "FORCE_AGGREGATES":
+            plain = [{**p, "alias": ""} for p in projections if not scope.has_aggregate(p)]
+            varying = [p for p in plain if not self.expressions(scope).is_constant(p)]
+            scope.constant_groups = bool(plain) and not varying
+            return varying
+        out: list[Node] = []
+        constants: list[Node] = []
+        for group in node["group_expressions"]:
+            at = position(group)
+            if at is not None:
+                group = {**projections[at - 1], "alias": ""}
+            else:
+                group = substitute(group, aliases, scope)
+            if self.expressions(scope).is_constant(group):
+                if len(node["group_sets"]) > 1:
+                    raise Refused("GROUPING SETS with a constant", where(group), hint=False)
+                constants.append(group)
+            else:
+                out.append(group)
+        scope.constant_groups = bool(constants) and not out
+        return out
+
+    def grouping(self, groups: list[Node], node: Node, writer: Expressions) -> str:
+        with writer.below():
+            texts = [equality.group(writer, g) for g in groups]
+        sets = node["group_sets"] if node["group_expressions"] else []
+        if len(sets) <= 1:
+            return ", ".join(texts)
+        return "GROUPING SETS (" + ", ".join("(" + ", ".join(texts[i] for i in one) + ")" for one in sets) + ")"
+
+    def modifiers(
+        self,
+        node: Node,
+        out: Select,
+        projections: list[Node],
+        aliases: Mapping[str, Node],
+        scope: Scope,
+        writer: Expressions,
+    ) -> None:
+        for modifier in node["modifiers"]:
+            if modifier["type"] == "DISTINCT_MODIFIER":
+                targets = modifier.get("distinct_on_targets") or []
+                out.distinct = not targets
+                for kind, item in zip(out.types, projections, strict=True) if out.distinct else ():
+                    equality.check_distinct(kind, item)
+                for target in targets:
+                    at = position(target)
+                    item = projections[at - 1] if at else substitute(target, aliases, scope)
+                    out.distinct_on.append(equality.key(writer, item, "DISTINCT ON"))
+            elif modifier["type"] == "ORDER_MODIFIER":
+                for order in modifier["orders"]:
+                    out.order += self.order(order, out, projections, aliases, scope, writer)
+            elif modifier["type"] == "LIMIT_MODIFIER":
+                if modifier["limit_type"] == "PERCENTAGE":
+                    out.percent = float(writer.constant(modifier["limit"], "LIMIT n%"))
+                    if modifier.get("offset"):
+                        out.offset = int(writer.constant(modifier["offset"], "OFFSET with LIMIT n%"))
+                else:
+                    out.limit = self.limit(modifier, writer)
+            else:
+                raise Refused(modifier["type"].replace("_", " "), first_offset(node))
+
+    def order(
+        self,
+        order: Node,
+        out: Select,
+        projections: list[Node],
+        aliases: Mapping[str, Node],
+        scope: Scope,
+        writer: Expressions,
+    ) -> list[tuple[int | str, str]]:
+        way, item = direction(order), order["expression"]
+        if item["class"] == "STAR":
+            each = [{"class": "POSITIONAL_REFERENCE", "index": at} for at in range(1, len(out.names) + 1)]
+            by = [{**order, "expression": one} for one in each]
+            return [key for one in by for key in self.order(one, out, projections, aliases, scope, writer)]
+        at: int | None = position(item)
+        if at is None and item["class"] == "COLUMN_REF" and len(item["column_names"]) == 1:
+            low = [n.lower() for n in out.names]
+            name = item["column_names"][0].lower()
+            at = low.index(name) + 1 if name in low else None
+        if at is None:
+            item = substitute(item, aliases, scope, aliases_first=True)
+            at = next((i for i, p in enumerate(projections, 1) if same(p, item)), None)
+        if at is not None and collations.is_collated(projections[at - 1], out.types[at - 1]):
+            item = {**projections[at - 1], "alias": ""}
+        elif at is not None:
+            if is_ordered(out.types[at - 1]):
+                return [(at, way)]
+            return [ordered(writer, E(out.texts[at - 1], out.types[at - 1]), order, projections[at - 1])]
+        if out.selected is not None and not is_made_of(item, out.selected, writer.form):
+            raise Refused("DISTINCT with ORDER BY what is not selected", where(item), hint=False)
+        item = collations.key(item, writer.type(item))
+        if item["class"] == "CONSTANT":
+            return []
+        scope.prime(parts(item), scope.grouped)
+        return [ordered(writer, writer.write(item), order, item)]
+
+    def limit(self, modifier: Node, writer: Expressions) -> str:
+        if modifier["limit_type"] != "ROW_COUNT":
+            raise Refused("LIMIT n%", where(modifier["limit"]), hint=False)
+        text = ""
+        for key, word in (("limit", "LIMIT"), ("offset", "OFFSET")):
+            if modifier.get(key):
+                value = writer.write(modifier[key])
+                if not value.text.rstrip("L").isdigit():
+                    raise Refused(f"{word} with an expression", where(modifier[key]), hint=False)
+                text += f" {word} {value.text.rstrip('L')}"
+        return text
+
+    def set_operation(self, node: Node, scope: Scope) -> tuple[str, Columns]:
+        kind = node["setop_type"]
+        if kind not in SETS:
+            raise Refused(kind.replace("_", " "), first_offset(node))
+        try:
+            columns = scope.probe_nested_or({**node, "cte_map": {"map": scope.ctes}})
+        except GateError as error:
+            raise Refused(f"this set operation ({error.message})", first_offset(node)) from None
+        if any(is_computed(modifier, columns) for modifier in node["modifiers"]):
+            return self.select(around(node), scope)
+        pieces = []
+        for child in node["children"]:
+            text, found = self.write(child, scope.parent, scope)
+            if kind == "UNION_BY_NAME":
+                text, found = self.by_name(text, found, columns)
+            pieces.append(self.shaped(text, found, columns, child))
+        word = f" {SETS[kind]}{' ALL' if node.get('setop_all') else ''} "
+        for _, of in columns if word.strip() != "UNION ALL" else ():
+            equality.check(of, node, f"{word.strip()} over")
+        text = word.join(pieces)
+        out = Select([n for n, _ in columns], [], [t for _, t in columns])
+        writer = self.expressions(scope)
+        for modifier in node["modifiers"]:
+            if modifier["type"] == "DISTINCT_MODIFIER" and not modifier.get("distinct_on_targets"):
+                continue  # plain UNION carries it
+            self.set_modifier(modifier, out, writer)
+        if out.order or out.limit:
+            text = f"SELECT * FROM ({text}) AS __u{ordering(out)}{out.limit}"
+        return text, columns
+
+    def set_modifier(self, modifier: Node, out: Select, writer: Expressions) -> None:
+        if modifier["type"] == "LIMIT_MODIFIER":
+            out.limit = self.limit(modifier, writer)
+        elif modifier["type"] == "ORDER_MODIFIER":
+            for order in modifier["orders"]:
+                item, low = order["expression"], [n.lower() for n in out.names]
+                at = position(item)
+                if item["class"] == "STAR":
+                    out.order += [(i, direction(order)) for i in range(1, len(low) + 1)]
+                    continue
+                if at is None and item["class"] == "COLUMN_REF" and item["column_names"][-1].lower() in low:
+                    at = low.index(item["column_names"][-1].lower()) + 1
+                if at is None:
+                    raise Refused(
+                        f"ORDER BY {'.'.join(item['column_names'])} after UNION, EXCEPT or INTERSECT", where(item)
+                    )
+                out.order.append((at, direction(order)))
+        else:
+            raise Refused(modifier["type"].replace("_", " "), None)
+
+    def by_name(self, text: str, found: Columns, columns: Columns) -> tuple[str, Columns]:
+        have = {n.lower(): (n, t) for n, t in found}
+        picked = [have.get(n.lower()) for n, _ in columns]
+        texts = [
+            f"{name_quoted(p[0])} AS {name_quoted(n)}" if p else f"NULL AS {name_quoted(n)}"
+            for p, (n, _) in zip(picked, columns, strict=True)
+        ]
+        shaped = [(n, p[1] if p else Type("NULL")) for p, (n, _) in zip(picked, columns, strict=True)]
+        return f"SELECT {', '.join(texts)} FROM ({text}) AS __n", shaped
+
+    def shaped(self, text: str, found: Columns, wanted: Columns, node: Node) -> str:
+        """The query in parentheses, its columns cast to the common types where they differ."""
+        if [t for _, t in found] == [t for _, t in wanted]:
+            return f"({text})"
+        names = [f"c{i}" for i in range(len(found))]
+        writer = self.expressions(Scope(self.gate))
+        texts = [
+            writer.cast(E(f"__x.{n}", t), w, node).text + f" AS {name_quoted(label)}"
+            for n, (_, t), (label, w) in zip(names, found, wanted, strict=True)
+        ]
+        return f"(SELECT {', '.join(texts)} FROM ({text}) AS __x({', '.join(names)}))"
+
+
+def substitute(node: Node, aliases: Mapping[str, Node], scope: Scope, aliases_first: bool = False) -> Node:
+    """The expression with the select list's aliases replaced by what they stand for; columns win unless told
+    otherwise."""
+    if not aliases:
+        return node
+    if node.get("class") == "COLUMN_REF":
+        name = node["column_names"][0].lower()
+        if name in aliases and len(node["column_names"]) == 1 and (aliases_first or not scope.owns(name)):
+            return {**copy.deepcopy(aliases[name]), "alias": node.get("alias", "")}
+        return node
+    if node.get("class") == "SUBQUERY" or node.get("class") == "LAMBDA" and node.get("syntax_type") != "SINGLE_ARROW":
+        return node
+    changed: Node = {}
+    for key, value in node.items():
+        if type(value) is dict and key != "type_expr":
+            new: Any = substitute(value, aliases, scope, aliases_first)
+            if new is not value:
+                changed[key] = new
+        elif type(value) is list and value:
+            new = [substitute(v, aliases, scope, aliases_first) if type(v) is dict else v for v in value]
+            if any(n is not v for n, v in zip(new, value, strict=True)):
+                changed[key] = new
+    return {**node, **changed} if changed else node

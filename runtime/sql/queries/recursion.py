@@ -1,0 +1,83 @@
+"""WITH RECURSIVE … UNION, and USING KEY: Spark has none, so DuckDB computes the whole over the lists of the tables'
+rows, which have to fit into memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from runtime.sql.asking.gate import template
+from runtime.sql.asking.scope import Columns, Scope, where
+from runtime.sql.asking.tree import Node, quoted, walk
+from runtime.sql.asking.types import Type, name_quoted
+from runtime.sql.expressions import tableless
+from runtime.sql.grouping import aggregates
+from runtime.sql.model import Refused
+from runtime.sql.scalar import functions, rowwise
+from runtime.sql.scalar.casts import E
+
+if TYPE_CHECKING:
+    from runtime.sql.expressions.expr import Expressions
+
+    from .query import Queries
+
+
+def whole(of: Queries, entry: Node, scope: Scope) -> tuple[str, Columns]:
+    """Spark text and columns of the CTE."""
+    body, name = entry["value"]["query_node"], entry["key"].lower()
+    check(of, body, scope)
+    w = of.expressions(Scope(scope.gate, None, scope.ctes, scope.tables))
+    select: Node = w.scope.gate.parse(f"SELECT (SELECT list(r) FROM (SELECT * FROM {quoted(name)}) AS r)")["node"]
+    item = select["select_list"][0]
+    outer = item["subquery"]["node"]
+    rows = outer["from_table"]["subquery"]["node"]
+    columns = scope.probe_nested_or({**rows, "cte_map": {"map": [*scope.ctes, entry]}})
+    kind = Type("LIST", (Type("STRUCT", tuple(t for _, t in columns), tuple(n for n, _ in columns)),))
+
+    inputs: set[int] = set()
+    own = {e["key"].lower() for n in walk(body) for e in (n.get("cte_map") or {}).get("map", [])} | {name}
+    made = {**entry, "value": {**entry["value"], "query_node": replaced(w, body, own, inputs)}}
+    inner = {**outer["from_table"]["subquery"], "node": {**rows, "cte_map": {"map": [made]}}}
+    outer = {**outer, "from_table": {**outer["from_table"], "subquery": inner}}
+    item = {**item, "subquery": {**item["subquery"], "node": outer}}
+    text = w.scope.gate.text({**template(), **select, "select_list": [item]}).removeprefix("SELECT ")
+    found = rowwise.made(w, text, inputs, kind, body)
+    fields = ", ".join(f"r.{name_quoted(n)} AS {name_quoted(n)}" for n, _ in columns)
+    return f"SELECT {fields} FROM (SELECT explode({found.text}) AS r)", columns
+
+
+def check(of: Queries, body: Node, scope: Scope) -> None:
+    """Refuses what may not run in DuckDB, or needs the query around it."""
+    names = functions.REFUSED | functions.VOLATILE
+    for part in walk(body):
+        function = part["function"]["function_name"] if part.get("type") == "TABLE_FUNCTION" else ""
+        left = part.get("class") == "FUNCTION" and part["function_name"] in names - {"unnest"} or part.get("sample")
+        drawn = part.get("class") == "COLUMN_REF" and part["column_names"][0].lower() in functions.VOLATILE
+        if left or drawn or function and function not in tableless.TABLES:
+            raise Refused("WITH RECURSIVE … UNION with files, chance or the moment", where(part) or where(body))
+    if scope.parent is not None:
+        raise Refused("WITH RECURSIVE … UNION in a correlated subquery", where(body), hint=False)
+
+
+def replaced(w: Expressions, value: Any, own: set[str], inputs: set[int]) -> Any:
+    """The query with the lists of their rows in the place of tables."""
+    if type(value) is list:
+        return [replaced(w, item, own, inputs) for item in value]
+    if type(value) is not dict:
+        return value
+    if value.get("type") == "BASE_TABLE":
+        path = value["qualified_name"]["path"]
+        return value if len(path) == 1 and path[0].lower() in own else unpacked(w, value, inputs)
+    return {key: item if key == "type_expr" else replaced(w, item, own, inputs) for key, item in value.items()}
+
+
+def unpacked(w: Expressions, table: Node, inputs: set[int]) -> Node:
+    item = w.queries.sources.table({**table, "alias": "", "column_name_alias": []}, w.scope)
+    source = item.sources[0]
+    fields = [E(source.text(name), kind) for name, kind in source.columns]
+    listed = f"(SELECT collect_list({aggregates.row(fields)}) FROM {item.text})"
+    at = w.calls.input(w.place, listed, aggregates.listed(fields))
+    inputs.add(at)
+    names = ", ".join(f"u.a{i} AS {quoted(name)}" for i, (name, _) in enumerate(source.columns))
+    found: Node = w.scope.gate.parse(f"SELECT * FROM (SELECT {names} FROM (SELECT unnest(i{at}) AS u))")["node"]
+    alias = table.get("alias") or table["qualified_name"]["path"][-1]
+    return {**found["from_table"], "alias": alias, "column_name_alias": table.get("column_name_alias") or []}

@@ -1,0 +1,390 @@
+"""FROM: tables, subqueries, joins, VALUES and table functions."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from runtime.sql.asking.gate import gate, template
+from runtime.sql.asking.said import GateError
+from runtime.sql.asking.scope import Columns, Scope, Source, call, column, where
+from runtime.sql.asking.tree import Node, walk
+from runtime.sql.asking.types import Type, name_quoted
+from runtime.sql.expressions import tableless
+from runtime.sql.expressions.expr import Expressions
+from runtime.sql.grouping import equality
+from runtime.sql.model import Refused
+
+from . import conditions, matching, positional, samples
+from .pivot import pivot
+
+if TYPE_CHECKING:
+    from .query import Queries
+
+
+@dataclass
+class Item:
+    """A piece of FROM as Spark text, and the names it brings."""
+
+    text: str
+    sources: list[Source]
+
+
+JOINS = {
+    "INNER": "JOIN",
+    "LEFT": "LEFT JOIN",
+    "RIGHT": "RIGHT JOIN",
+    "FULL": "FULL JOIN",
+    "SEMI": "LEFT SEMI JOIN",
+    "ANTI": "LEFT ANTI JOIN",
+}
+
+
+class Sources:
+    """Writes FROM items; `queries` writes what stands in parentheses."""
+
+    def __init__(self, queries: Queries) -> None:
+        self.queries = queries
+
+    def read(self, node: Node, scope: Scope, select: Node | None = None) -> str:
+        """Fills the scope's sources; the text after FROM ("" for none), a sample of it if the SELECT says so."""
+        if node["type"] == "EMPTY":
+            scope.from_ast = node
+            return ""
+        item = self.item(node, scope)
+        if select and select.get("sample"):
+            item = samples.drawn(self, select, item)
+        scope.from_ast = node
+        return item.text
+
+    def item(self, node: Node, scope: Scope) -> Item:
+        writers: dict[str, Callable[[Node, Scope], Item]] = {
+            "BASE_TABLE": self.table,
+            "SUBQUERY": self.subquery,
+            "JOIN": self.join,
+            "TABLE_FUNCTION": self.function,
+            "EXPRESSION_LIST": self.values,
+            "PIVOT": self.pivot,
+        }
+        if node["type"] not in writers:
+            raise Refused(f"{node['type'].replace('_', ' ').lower()} in FROM", where(node))
+        item = writers[node["type"]](node, scope)
+        if node.get("sample"):
+            item = samples.drawn(self, node, item)
+        scope.sources += [s for s in item.sources if s not in scope.sources]
+        return item
+
+    def made(self, text: str, sources: list[Source]) -> Item:
+        return Item(text, sources)
+
+    def named(self, text: str, columns: Columns, node: Node, default: str, schema: str = "") -> Item:
+        """An item under the alias that the SQL gives it, its columns renamed if the alias says so."""
+        alias = node.get("alias") or default
+        renamed = node.get("column_name_alias") or []
+        if renamed:
+            columns = [(n, t) for n, (_, t) in zip(renamed, columns, strict=False)] + columns[len(renamed) :]
+            text += f" AS {name_quoted(alias)}(" + ", ".join(name_quoted(n) for n, _ in columns) + ")"
+        else:
+            text += f" AS {name_quoted(alias)}"
+        if len({n.lower() for n, _ in columns}) != len(columns):
+            raise Refused("two columns of one name in a subquery", where(node), hint=False)
+        return Item(text, [Source(alias, columns, schema)])
+
+    def table(self, node: Node, scope: Scope) -> Item:
+        if node.get("at_clause"):
+            raise Refused("AT (…)", where(node))
+        path = node["qualified_name"]["path"]
+        if len(path) == 1 and path[0].lower() in scope.tables:
+            return self.named(name_quoted(path[0].lower()), scope.tables[path[0].lower()], node, path[0])
+        view, columns = self.queries.tables(path)
+        return self.named(name_quoted(view), columns, node, path[-1], path[-2].lower() if len(path) > 1 else "main")
+
+    def subquery(self, node: Node, scope: Scope) -> Item:
+        inner = node["subquery"]["node"]
+        lateral = ""
+        parent: Scope | None = None
+        if scope.from_ast is not None or scope.parent is not None:
+            lateral, parent = self.lateral(inner, scope)
+            if lateral and (listed := self.listed(node, scope)):
+                return listed
+            if lateral:
+                self.queries.lateral.add(id(inner))
+        text, columns = self.queries.write(inner, parent, scope)
+        columns = deduplicated(columns)
+        default = "unnamed_subquery"
+        if not node.get("alias"):
+            default = f"__s{self.queries.number()}"
+        return self.named(f"{lateral}({text})", columns, node, default)
+
+    def listed(self, node: Node, scope: Scope) -> Item | None:
+        """A LATERAL subquery over no table: DuckDB makes a list of its rows."""
+        writer = self.queries.expressions(Scope(scope.gate, scope, scope.ctes, scope.tables))
+        if not tableless.is_tableless(writer, node):
+            return None
+        rows = tableless.rows(writer, node["subquery"]["node"])
+        kind = rows.type.element
+        columns = list(zip(kind.fields, kind.args, strict=True))
+        fields = ", ".join(f"r.{name_quoted(n)} AS {name_quoted(n)}" for n, _ in columns)
+        text = f"LATERAL (SELECT {fields} FROM (SELECT explode({rows.text}) AS r))"
+        return self.named(text, columns, node, f"__s{self.queries.number()}")
+
+    def lateral(self, inner: Node, scope: Scope) -> tuple[str, Scope | None]:
+        """Whether a subquery refers to what stands left of it: DuckDB does not bind it alone then."""
+        alone = {**inner, "cte_map": {"map": scope.ctes + inner["cte_map"]["map"]}}
+        try:
+            self.queries.gate.describe(self.queries.gate.text(alone))
+        except GateError:
+            return ("LATERAL ", scope) if scope.from_ast is not None else ("", scope.parent)
+        return "", None
+
+    def join(self, node: Node, scope: Scope) -> Item:
+        kind, ref = node["join_type"], node["ref_type"]
+        if ref not in ("REGULAR", "CROSS", "ASOF", "NATURAL", "POSITIONAL") or kind not in JOINS:
+            raise Refused(f"{ref if ref != 'REGULAR' else kind} JOIN", where(node))
+        left = self.item(node["left"], scope)
+        side = Scope(
+            scope.gate, scope.parent, scope.ctes, scope.tables, list(scope.sources), dict(scope.merged), node["left"]
+        )
+        right = self.item(node["right"], side)
+        using = list(node.get("using_columns") or [])
+        if ref == "NATURAL":
+            names = {n.lower() for s in left.sources for n, _ in s.columns}
+            using = [n for s in right.sources for n, _ in s.columns if n.lower() in names]
+        if ref == "ASOF":
+            return self.asof(node, left, right, scope)
+        if ref == "POSITIONAL":
+            return positional.joined(self, left, right)
+        sources = left.sources if kind in ("SEMI", "ANTI") else left.sources + right.sources
+        if ref == "CROSS":
+            return Item(f"{left.text} CROSS JOIN {right.text}", sources)
+        if using:
+            return self.using(using, node, left, right, scope)
+        if node["condition"] is None:
+            raise Refused("a join without a condition", where(node))
+        both = Scope(
+            scope.gate,
+            scope.parent,
+            scope.ctes,
+            scope.tables,
+            left.sources + right.sources,
+            dict(scope.merged),
+            _inner(node),
+        )
+        writer = self.queries.expressions(both)
+        if kind != "INNER" and conditions.apart(writer, node["condition"], left.sources)[1]:
+            return matching.joined(self, node, left, right, scope, _inner(node))
+        condition = conditions.joined(writer, node["condition"])
+        return Item(f"{left.text} {JOINS[kind]} {right.text} ON {condition}", sources)
+
+    def using(self, using: list[str], node: Node, left: Item, right: Item, scope: Scope) -> Item:
+        """USING: the columns become one; both sides must have one type, so that nothing is compared as something
+        else."""
+        if any(s.within for s in (*left.sources, *right.sources)):
+            raise Refused("USING after a join whose condition is computed over both sides", where(node), hint=False)
+        low = frozenset(n.lower() for n in using)
+        for name in low:
+            kinds = [t for s in (*left.sources, *right.sources) for n, t in s.columns if n.lower() == name]
+            if len({k.letter if k.letter == "i" else str(k) for k in kinds}) > 1:
+                raise Refused(
+                    f"USING ({name}) over columns of types {' and '.join(map(str, kinds))}", where(node), hint=False
+                )
+            equality.check(kinds[0], node, f"USING ({name}) over")
+            scope.merged[name] = kinds[0]
+        kind = node["join_type"]
+        text = f"{left.text} {JOINS[kind]} {right.text} USING (" + ", ".join(map(name_quoted, using)) + ")"
+        if kind in ("SEMI", "ANTI"):
+            for name in low:
+                del scope.merged[name]
+            return Item(text, left.sources)
+        for source in right.sources:
+            source.hidden = source.hidden | low
+        return Item(text, left.sources + right.sources)
+
+    def asof(self, node: Node, left: Item, right: Item, scope: Scope) -> Item:
+        """ASOF JOIN: for each left row the nearest right row, as a lateral query with LIMIT 1."""
+        if (
+            node["join_type"] not in ("INNER", "LEFT")
+            or len(right.sources) != 1
+            or node["condition"] is None
+            and not node.get("using_columns")
+        ):
+            raise Refused("this form of ASOF JOIN", where(node))
+        compared = self.nearest_of_using(node, left, right) if node.get("using_columns") else node["condition"]
+        both = Scope(
+            scope.gate,
+            scope.parent,
+            scope.ctes,
+            scope.tables,
+            left.sources + right.sources,
+            dict(scope.merged),
+            _inner(node),
+        )
+        parts = conditions.conjuncts(compared)
+        mine = right.sources[0]
+        unequal = [c for c in parts if c["type"] in _NEAREST and not _only_of(c, mine, both)]
+        if len(unequal) != 1:
+            raise Refused("an ASOF JOIN without exactly one inequality", where(node))
+        below = unequal[0]["type"] in ("COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO")
+        key = unequal[0]["right"]
+        if not _only_of(key, mine, both):
+            key, below = unequal[0]["left"], not below
+        if not _only_of(key, mine, both):
+            raise Refused("an ASOF JOIN whose inequality does not compare a column of the right table", where(node))
+        writer = self.queries.expressions(both)
+        on = " AND ".join(conditions.parted(writer, compared))
+        columns = ", ".join(f"{mine.text(n)} AS {name_quoted(n)}" for n, _ in mine.columns)
+        with writer.at():
+            order = f"{writer.write(key).text} {'DESC' if below else 'ASC'}"
+        join = "LEFT JOIN" if node["join_type"] == "LEFT" else "JOIN"
+        text = (
+            f"{left.text} {join} LATERAL (SELECT {columns} FROM {right.text} WHERE {on} ORDER BY {order} LIMIT 1) "
+            f"AS {name_quoted(mine.alias)} ON true"
+        )
+        return Item(text, left.sources + right.sources)
+
+    def nearest_of_using(self, node: Node, left: Item, right: Item) -> Node:
+        """ASOF … USING (a, b): a is equal, b the nearest. * shows them once."""
+        names, mine = node["using_columns"], right.sources[0]
+        owners = [s for name in names for s in left.sources if name.lower() in {n.lower() for n, _ in s.columns}]
+        if len(owners) != len(names):
+            raise Refused("ASOF JOIN USING a column of several tables", where(node), hint=False)
+        equal = template_of("SELECT a.b = a.b")
+        parts = [
+            {**equal, "left": column(s.alias, name), "right": column(mine.alias, name)}
+            for s, name in zip(owners, names, strict=True)
+        ]
+        parts[-1]["type"] = "COMPARE_GREATERTHANOREQUALTO"
+        mine.hidden = mine.hidden | {name.lower() for name in names}
+        return parts[0] if len(parts) == 1 else {**template_of("SELECT true AND true"), "children": parts}
+
+    def values(self, node: Node, scope: Scope) -> Item:
+        """VALUES: every column gets the type DuckDB finds for it."""
+        select = copy.copy(template())
+        star = copy.deepcopy(select["select_list"][0])
+        star["relation_name"] = ""
+        select.update(
+            select_list=[star], from_table={**node, "column_name_alias": []}, aggregate_handling="STANDARD_HANDLING"
+        )
+        kinds = scope.gate.describe(scope.gate.text(select))
+        writer = self.queries.expressions(Scope(scope.gate, scope.parent, scope.ctes, scope.tables))
+        rows = []
+        for row in node["values"]:
+            rows.append([writer.as_type(cell, kind).text for cell, (_, kind) in zip(row, kinds, strict=True)])
+        names = node.get("expected_names") or [n for n, _ in kinds]
+        columns = [(n, t) for n, (_, t) in zip(names, kinds, strict=True)]
+        labels = ", ".join(name_quoted(n) for n, _ in columns)
+        if any(self.queries.calls.holds(cell) for row in rows for cell in row):  # no VALUES of Spark's computes these
+            text = "(" + " UNION ALL ".join(f"SELECT {', '.join(row)}" for row in rows) + ")"
+        else:
+            text = "VALUES " + ", ".join(f"({', '.join(row)})" for row in rows)
+        inner = f"(SELECT * FROM {text} AS __v({labels}))"
+        return self.named(
+            inner, columns, node, f"__s{self.queries.number()}" if node.get("alias") in (None, "", "valueslist") else ""
+        )
+
+    def function(self, node: Node, scope: Scope) -> Item:
+        """range(), generate_series() and unnest() in FROM; file functions are tables by now."""
+        function = node["function"]
+        name, arguments = function["function_name"], [a["expression"] for a in function["arguments"]]
+        numbered = node.get("with_ordinality") not in (None, "WITHOUT_ORDINALITY")
+        if numbered and name in OF_JSON:
+            raise Refused("WITH ORDINALITY", where(node))
+        if name not in ("range", "generate_series", "unnest", *OF_JSON):
+            raise Refused(f"the table function {name}()", where(node))
+        outer = scope if scope.from_ast is not None else scope.parent
+        writer = self.queries.expressions(Scope(scope.gate, outer, scope.ctes, scope.tables))
+        if name in OF_JSON:
+            return self.of_json(node, writer, scope)
+        if name == "unnest":
+            if len(arguments) != 1:
+                raise Refused("unnest() with options in FROM", where(node))
+            listed = writer.write(arguments[0])
+            if listed.type.name != "LIST":
+                raise Refused(f"unnest({listed.type}) in FROM", where(node))
+            kind, series = listed.type.element, listed.text
+        else:
+            listed = writer.write(call(name, *arguments))
+            series, kind = listed.text, listed.type.element
+        correlated = (
+            "LATERAL "
+            if scope.from_ast is not None and any(n.get("class") == "COLUMN_REF" for a in arguments for n in walk(a))
+            else ""
+        )
+        alias = node.get("alias") or name
+        labels = [*(node.get("column_name_alias") or []), name, "ordinality"]
+        label, number = labels[0], labels[1] if len(labels) > 3 else "ordinality"
+        single = "" if node.get("column_name_alias") or numbered and correlated else label
+        if numbered:
+            rows = f"SELECT posexplode({series}) AS (__at, {name_quoted(label)})"
+            picked = f"{name_quoted(label)}, CAST(__at + 1 AS BIGINT) AS {name_quoted(number)}"
+            text = f"{correlated}(SELECT {picked} FROM ({rows}) AS __n) AS {name_quoted(alias)}"
+            return Item(text, [Source(alias, [(label, kind), (number, Type("BIGINT"))], single=single)])
+        text = f"{correlated}(SELECT explode({series}) AS {name_quoted(label)}) AS {name_quoted(alias)}"
+        return Item(text, [Source(alias, [(label, kind)], single=single)])
+
+    def of_json(self, node: Node, writer: Expressions, scope: Scope) -> Item:
+        """json_each() and json_tree(): DuckDB makes a list of their rows."""
+        function = node["function"]
+        arguments = [writer.write(a["expression"]) for a in function["arguments"]]
+        columns = scope.gate.describe(f"SELECT * FROM {function['function_name']}('{{}}'::JSON)")
+        kind = Type("LIST", (Type("STRUCT", tuple(t for _, t in columns), tuple(n for n, _ in columns)),))
+        called = f"{function['function_name']}({', '.join(f'{{{i}}}' for i in range(len(arguments)))})"
+        rows = writer.over(f"(SELECT list(j ORDER BY j.id) FROM {called} AS j)", arguments, kind, node)
+        correlated = (
+            "LATERAL " if scope.from_ast is not None and any(map(writer.is_outer, function["arguments"])) else ""
+        )
+        fields = ", ".join(f"r.{name_quoted(n)} AS {name_quoted(n)}" for n, _ in columns)
+        text = f"{correlated}(SELECT {fields} FROM (SELECT explode({rows.text}) AS r))"
+        return self.named(text, columns, node, function["function_name"])
+
+    def pivot(self, node: Node, scope: Scope) -> Item:
+        return pivot(self, node, scope)
+
+    def expressions(self, scope: Scope) -> Expressions:
+        return self.queries.expressions(scope)
+
+
+def template_of(sql: str) -> Node:
+    found: Node = gate().parse(sql)["node"]["select_list"][0]
+    return found
+
+
+OF_JSON = ("json_each", "json_tree")
+_NEAREST = ("COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO", "COMPARE_LESSTHAN", "COMPARE_LESSTHANOREQUALTO")
+
+
+def _inner(node: Node) -> Node:
+    """The join as one whose both sides are in sight, for probes of its condition."""
+    return {
+        **node,
+        "join_type": "INNER",
+        "ref_type": "CROSS",
+        "condition": None,
+        "using_columns": [],
+        "is_implicit": False,
+    }
+
+
+def _only_of(node: Node, source: Source, scope: Scope) -> bool:
+    found = [scope.resolve(n["column_names"]) for n in walk(node) if n.get("class") == "COLUMN_REF"]
+    return bool(found) and all(f is not None and f[0].startswith(name_quoted(source.alias) + ".") for f in found)
+
+
+def deduplicated(columns: Columns) -> Columns:
+    """Names as DuckDB makes them distinct in a subquery: id, id_1."""
+    seen: dict[str, int] = {}
+    out: Columns = []
+    for name, kind in columns:
+        low = name.lower()
+        if low in seen:
+            seen[low] += 1
+            name = f"{name}_{seen[low]}"
+        else:
+            seen[low] = 0
+        out.append((name, kind))
+    return out
+
+
+__all__ = ["Item", "Sources", "deduplicated"]

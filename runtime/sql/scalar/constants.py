@@ -1,0 +1,100 @@
+"""Expressions of constants only: DuckDB computes them while the SQL is checked, within bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from runtime.sql.asking.gate import Gate, gate, template
+from runtime.sql.asking.said import GateError
+from runtime.sql.asking.scope import children, where
+from runtime.sql.asking.tree import NOWHERE, Node
+from runtime.sql.asking.types import VARCHAR, Type
+from runtime.sql.model import Refused
+
+from . import texts
+from .casts import E
+from .functions import UNFOLDABLE
+
+if TYPE_CHECKING:
+    from runtime.sql.expressions.expr import Expressions
+
+_EMPTY: Node = {"type": "EMPTY", "alias": "", "sample": None, "query_location": NOWHERE, "query_location_length": 0}
+_CASTS: dict[str, Node] = {}
+#: What moves within years, and how Spark calls it.
+_DAYS = {
+    "DATE": "DATE",
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"), "TIMESTAMP_NTZ"),
+    "TIMESTAMPTZ": "TIMESTAMP_LTZ",
+}
+_READ: dict[str, Callable[[str], Any]] = {
+    "STRING": str,
+    "INTEGER": int,
+    "BOOLEAN": lambda t: t.lower() == "true",
+    "NULL": lambda t: None,
+}
+
+
+def is_constant(g: Gate, node: Node, names: frozenset[str] = frozenset()) -> bool:
+    kind = node["class"]
+    if kind in ("SUBQUERY", "WINDOW", "STAR", "PARAMETER", "DEFAULT", "POSITIONAL_REFERENCE"):
+        return False
+    if kind == "COLUMN_REF":
+        return node["column_names"][0].lower() in names
+    if kind == "LAMBDA" and node.get("syntax_type") != "SINGLE_ARROW":
+        return is_constant(g, node["expr"], names | set(lambda_params(node)))
+    if kind == "FUNCTION" and (node["function_name"] not in g.scalars or node["function_name"] in UNFOLDABLE):
+        return False
+    return all(is_constant(g, c, names) for c in children(node) if c["class"] != "TYPE")
+
+
+def folded(w: Expressions, node: Node) -> E:
+    """The constant as Spark writes it."""
+    g, kind = w.scope.gate, w.type(node)
+    select = {**template(), "from_table": _EMPTY, "aggregate_handling": "STANDARD_HANDLING"}
+    try:
+        if kind.name in _DAYS:
+            text = g.constant(as_type(node, VARCHAR), select)
+            return E(f"CAST({'NULL' if text is None else texts.moment(text, kind)} AS {_DAYS[kind.name]})", kind)
+        value = g.constant(node, select)
+    except GateError as error:
+        raise Refused(f"this constant ({error.message.splitlines()[0]})", where(node), hint=False) from None
+
+    return E(texts.literal(value, kind), kind)
+
+
+def interval(w: Expressions, node: Node) -> tuple[tuple[str, str], ...]:
+    """The parts of a constant INTERVAL that are not 0, by unit."""
+    select = {**template(), "from_table": _EMPTY, "aggregate_handling": "STANDARD_HANDLING"}
+    months, days, micros = w.scope.gate.interval({**node, "alias": "v"}, select)
+    if months is None:
+        raise Refused("an INTERVAL that is NULL", where(node))
+    return tuple((unit, str(int(n))) for unit, n in (("MONTH", months), ("DAY", days), ("MICROSECOND", micros)) if n)
+
+
+def value(w: Expressions, node: Node, what: str) -> Any:
+    """The Python value of an argument that must be constant."""
+    if node["class"] == "CONSTANT" and node["literal"]["kind"] in _READ:
+        return _READ[node["literal"]["kind"]](node["literal"].get("text") or "")
+    if node["class"] == "CONSTANT" or is_constant(w.scope.gate, node):
+        try:
+            return w.scope.gate.constant(
+                node, {**template(), "from_table": _EMPTY, "aggregate_handling": "STANDARD_HANDLING"}
+            )
+        except GateError as error:
+            raise Refused(f"{what}: {error.message}", where(node)) from None
+    raise Refused(f"{what} that is not a constant", where(node))
+
+
+def lambda_params(node: Node) -> list[str]:
+    lhs = node["lhs"]
+    if lhs["class"] == "COLUMN_REF":
+        return [lhs["column_names"][0].lower()]
+    return [a["expression"]["column_names"][0].lower() for a in lhs["arguments"]]
+
+
+def as_type(node: Node, kind: Type) -> Node:
+    """A cast of the node, as DuckDB parses it."""
+    if str(kind) not in _CASTS:
+        _CASTS[str(kind)] = gate().parse(f"SELECT CAST(1 AS {kind})")["node"]["select_list"][0]
+    return {**_CASTS[str(kind)], "child": {**node, "alias": ""}}
