@@ -16,9 +16,9 @@ from runtime.kinds.amounts import Amounts
 from runtime.kinds.aside import aside
 from runtime.kinds.built import Feed
 from runtime.kinds.writer import broadcast
-from runtime.lake import effort, internals, vectors
-from runtime.lake.internals import Actions, Opened
+from runtime.lake import effort, internals, transactions, vectors
 from runtime.lake.table import quoted
+from runtime.lake.transactions import Actions, Opened
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,7 +33,7 @@ A_FILE = 25_000
 
 def opened(build: Build) -> Opened:
     """Raises BuildError where the newest version is not the one that the build compares with."""
-    found = internals.opened(build.spark, build.table.path)
+    found = transactions.opened(build.spark, build.table.path)
     if found.version != build.version:
         raise BuildError(
             f"{build.table.path} is at version {found.version}, not {build.version}: another process wrote it"

@@ -21,8 +21,8 @@ from runtime.kinds.counts import Counts
 from runtime.kinds.groups import N, S, X, Y
 from runtime.kinds.in_place import CHANGE
 from runtime.lake import internals
-from runtime.lake.internals import FILE, PLACE, Opened
 from runtime.lake.table import quoted
+from runtime.lake.transactions import FILE, PLACE, Opened
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,33 +1,21 @@
-"""Every private part of Spark and of Delta that is used anywhere, each behind a plain function.
+"""Private parts of Spark, each behind a plain function. Those of Delta are `runtime.lake.transactions`.
 
 Nobody promises that these stay as they are. The first half is what the JVM offers through no other door, and what every
-run needs. The second half only makes builds quicker: hashes that go on from a hash, filters, counting in passing,
-tables that have rows from the start, and commits in place. Each of these has an equal of public parts, and is used
-where `runtime.lake.proof` has seen it work.
+run needs. The second half only makes builds quicker: a rule of the optimizer, hashes that go on from a hash, filters,
+counting in passing. Each of these has an equal of public parts, and is used where `runtime.lake.proof` has seen it
+work.
 """
 
 from __future__ import annotations
 
-import json
-import time
-import uuid
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NewType
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation, SparkSession
 
-#: Columns that say where a row of a table lies.
-FILE, PLACE = "__ondatra_file", "__ondatra_place"
-#: Statistics are read by nobody; Delta asks how long texts in them may be.
-TEXT = 32
-#: How columns of tables that are created now are found in their files.
-MAPPING = "spark.databricks.delta.properties.defaults.columnMapping.mode"
 #: From where Spark's xxhash64 begins.
 SEED = 42
-#: Delta's own, in the JVM: what a commit does.
-Actions = NewType("Actions", object)
 #: Spark's own, in the JVM: what a query consists of.
 Plan = NewType("Plan", object)
 
@@ -143,7 +131,7 @@ def chained_hash(spark: SparkSession, begin: Sequence[int | str], texts: Sequenc
     values, the same for all rows, is made once."""
     from pyspark.sql import functions as F
 
-    values = sequence(spark, [_tools(spark).expression(F.expr(text)._jc) for text in texts])
+    values = sequence(spark, [expression(spark, F.expr(text)) for text in texts])
     return _column(spark, _catalyst(spark).XxHash64(values, begun_hash(spark, begin)))
 
 
@@ -168,10 +156,8 @@ def filter_of(spark: SparkSession, value: Column, items: int, bits: int) -> Colu
 
 def may_contain(spark: SparkSession, made: Column, value: Column) -> Column:
     """Whether a filter, which is the same for all rows, may contain the BIGINT."""
-    tools = _tools(spark)
-    return _column(
-        spark, _catalyst(spark).BloomFilterMightContain(tools.expression(made._jc), tools.expression(value._jc))
-    )
+    found = _catalyst(spark).BloomFilterMightContain(expression(spark, made), expression(spark, value))
+    return _column(spark, found)
 
 
 def counted(spark: SparkSession, rows: DataFrame, value: Column) -> tuple[DataFrame, Callable[[], tuple[int, int]]]:
@@ -189,13 +175,13 @@ def counted(spark: SparkSession, rows: DataFrame, value: Column) -> tuple[DataFr
     counter = context.sc().longAccumulator()
     held = expressions.Literal(counter, types.ObjectType(counter.getClass()))
     # the way to call a method that returns nothing: a bean whose property is set
-    added = jvm.PythonUtils.toScalaMap({"add": _tools(spark).expression(value._jc)})
+    added = jvm.PythonUtils.toScalaMap({"add": expression(spark, value)})
     bean = expressions.objects.InitializeJavaBean(held, added)
 
     # never the same twice, so that it is asked once for each row, and where it stands
     objects, boolean = _class(spark, "java.util.Objects"), _single(types, "BooleanType")
     seen = expressions.objects.StaticInvoke(
-        objects, boolean, "nonNull", sequence(spark, [bean]), sequence(spark, []), False, False, False, _none(spark)
+        objects, boolean, "nonNull", sequence(spark, [bean]), sequence(spark, []), False, False, False, none(spark)
     )
 
     passed = (
@@ -213,152 +199,6 @@ def told_by(spark: SparkSession, watch: Observation) -> dict[str, Any] | None:
     return dict(watch.get) if seen.future().isCompleted() else None
 
 
-# quicker than public parts: a commit in place
-
-
-@dataclass(frozen=True)
-class Opened:
-    """A table's newest version in a transaction of Delta's: what a scan of it finds and what is committed afterwards
-    belong together. The files are Delta's, all of that version."""
-
-    spark: SparkSession
-    log: Any
-    transaction: Any
-    files: Any
-
-    @property
-    def version(self) -> int:
-        return int(self.transaction.snapshot().version())
-
-    def rows(self, columns: Sequence[str]) -> DataFrame:
-        """The table's columns with FILE and PLACE of each row. Of files that are known: asked for by the table's name,
-        Delta makes them out several times for each scan."""
-        from pyspark.sql import DataFrame
-
-        frame = DataFrame(
-            self.log.createDataFrame(self.transaction.snapshot(), self.files, False, _none(self.spark)), self.spark
-        )
-        return frame.selectExpr(*columns, f"_metadata.file_path AS {FILE}", f"_metadata.row_index AS {PLACE}")
-
-    def highest(self, column: str) -> int:
-        """The highest number that Delta gave in an identity column so far."""
-        fields = json.loads(self.transaction.snapshot().metadata().schemaString())["fields"]
-        told = next(f["metadata"] for f in fields if f["name"] == column)
-        return int(told.get("delta.identity.highWaterMark", int(told["delta.identity.start"]) - 1))
-
-    def without(self, old: DataFrame) -> Actions:
-        """Takes rows, with their FILE and PLACE, out of their files by deletion vectors."""
-        from pyspark.sql import functions as F
-
-        jvm: Any = self.spark._jvm
-        commands, option = jvm.org.apache.spark.sql.delta.commands, jvm.scala.Option
-        marks = commands.DeletionVectorBitmapGenerator.buildRowIndexSetsForFilesMatchingCondition(
-            self.spark._jsparkSession,
-            self.transaction,
-            True,
-            old.select(FILE, PLACE)._jdf,
-            self.files,
-            _tools(self.spark).expression(F.lit(True)._jc),
-            option.apply(F.col(FILE)._jc),
-            option.apply(F.col(PLACE)._jc),
-        )
-        helper = commands.DMLWithDeletionVectorsHelper
-        touched = helper.findFilesWithMatchingRows(
-            self.transaction, helper.generateCandidateFileMap(self.log.dataPath(), self.files), marks
-        )
-        snapshot = self.transaction.snapshot()
-        return Actions(helper.processUnmodifiedData(self.spark._jsparkSession, touched, snapshot, TEXT)._1())
-
-    def nothing(self) -> Actions:
-        """No row is taken out."""
-        return Actions(sequence(self.spark, []))
-
-    def written(self, rows: DataFrame, identity: str | None) -> Actions:
-        """Files of rows that have every column of the table, and `_change_type`: those with one are of the change feed.
-        `identity` is the column whose highest number may have grown."""
-        if identity is not None:
-            jvm: Any = self.spark._jvm
-            self.transaction.setTrackHighWaterMarks(jvm.PythonUtils.toSeq([identity]).toSet())
-        return Actions(self.transaction.writeFiles(rows._jdf))
-
-    def commit(self, removed: Actions, added: Actions) -> None:
-        """Raises Delta's error where another writer came first."""
-        jvm: Any = self.spark._jvm
-        update = getattr(jvm.org.apache.spark.sql.delta, "DeltaOperations$Update")(_none(self.spark))
-        actions: Any = removed
-        self.transaction.commit(actions.appendedAll(added), update)
-
-
-def opened(spark: SparkSession, path: str) -> Opened:
-    """The newest version of the table at a path."""
-    jvm: Any = spark._jvm
-    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path)
-    transaction = log.startTransaction()
-    return Opened(spark, log, transaction, _files(transaction))
-
-
-def begun(
-    spark: SparkSession, path: str, schema: str, properties: Mapping[str, str], rows: DataFrame
-) -> Callable[[], None]:
-    """A new table that has rows from the start: they are written, and what is returned commits both as version 0. It
-    raises Delta's error where another writer came first. `schema` is JSON, with Delta's own metadata."""
-    activate(spark)
-    jvm: Any = spark._jvm
-    delta, option, none = jvm.org.apache.spark.sql.delta, jvm.scala.Option, _none(spark)
-    spark.conf.set(
-        MAPPING, "name"
-    )  # of a table with a change feed it may not change with rows: nothing is that already
-    try:
-        transaction = delta.DeltaLog.forTable(spark._jsparkSession, path).startTransaction()
-        transaction.metadata().columnMappingMode()
-    finally:
-        spark.conf.unset(MAPPING)
-    told = jvm.PythonUtils.toScalaMap(dict(properties))
-    made = delta.actions.Metadata.apply(
-        str(uuid.uuid4()),
-        None,
-        None,
-        getattr(delta.actions.Metadata, "apply$default$4")(),
-        schema,
-        sequence(spark, []),
-        told,
-        option.apply(int(time.time() * 1000)),
-    )
-    transaction.updateMetadataForNewTable(made)
-    added = transaction.writeFiles(rows._jdf)
-    operation = getattr(delta, "DeltaOperations$CreateTable")(transaction.metadata(), False, True, none)
-    return lambda: transaction.commit(added, operation)
-
-
-def listed(spark: SparkSession, path: str) -> tuple[int, DataFrame] | None:
-    """The number and the rows of the newest version of a table whose few files stand in its checksum; None where they
-    do not. Asked for by the table's name, Delta makes them out by several jobs for each query."""
-    from pyspark.sql import DataFrame
-
-    jvm: Any = spark._jvm
-    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path)
-    snapshot = log.startTransaction().snapshot()
-    files = _listed_files(snapshot)
-    if not files.isDefined():
-        return None
-    frame = log.createDataFrame(snapshot, files.get(), False, _none(spark))
-    return int(snapshot.version()), DataFrame(frame, spark)
-
-
-def _files(transaction: Any) -> Any:
-    """Few files stand in the checksum of their version; Delta's state of more is a query."""
-    known = _listed_files(transaction.snapshot())
-    if not known.isDefined():
-        return transaction.filterFiles()
-    transaction.readWholeTable()
-    return known.get()
-
-
-def _listed_files(snapshot: Any) -> Any:
-    told = snapshot.checksumOpt()
-    return told.get().allFiles() if told.isDefined() else told
-
-
 # the JVM
 
 
@@ -372,10 +212,15 @@ def _tools(spark: SparkSession) -> Any:
     return jvm.org.apache.spark.sql.classic.ExpressionUtils
 
 
-def _column(spark: SparkSession, expression: Any) -> Column:
+def expression(spark: SparkSession, column: Column) -> Any:
+    """What the column is to Spark's planner."""
+    return _tools(spark).expression(column._jc)
+
+
+def _column(spark: SparkSession, made: Any) -> Column:
     from pyspark.sql import Column
 
-    return Column(_tools(spark).column(expression))
+    return Column(_tools(spark).column(made))
 
 
 def sequence(spark: SparkSession, values: Sequence[Any]) -> Any:
@@ -384,7 +229,8 @@ def sequence(spark: SparkSession, values: Sequence[Any]) -> Any:
     return jvm.PythonUtils.toSeq(list(values))
 
 
-def _none(spark: SparkSession) -> Any:
+def none(spark: SparkSession) -> Any:
+    """Scala's: an Option without a value."""
     jvm: Any = spark._jvm
     return jvm.scala.Option.empty()
 

@@ -1,9 +1,9 @@
-"""Whether the private parts of `internals` that make builds quicker work with the Spark and the Delta that are loaded.
+"""Whether the private parts of `internals` and `transactions` that make builds quicker work with the Spark and the
+Delta that are loaded.
 
 Seen on a table of three rows, when a build first wants to know, and remembered for the very same Spark, Delta, Java and
-code: beside the jars, where set-up proves them, else in the data folder. Whatever
-fails, then or later, is said once in the log, and all builds of the Spark application go the plain way from there on:
-slower, with the same result.
+code: beside the jars, where set-up proves them, else in the data folder. Whatever fails, then or later, is said once in
+the log, and all builds of the Spark application go the plain way from there on: slower, with the same result.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from runtime import config
 from runtime.columns import H1, H2, ROWID
 from runtime.errors import OndatraError, said_by_spark
-from runtime.lake import effort, internals, jvm, losses, vectors
+from runtime.lake import effort, internals, jvm, losses, transactions, vectors
 from runtime.lake.hashes import with_hashes
 from runtime.lake.table import LakeTable
 
@@ -82,7 +82,7 @@ def _is_known(spark: SparkSession) -> bool:
 
 def _proven_for(spark: SparkSession) -> str:
     jvm: Any = spark._jvm
-    files = (internals.__file__, vectors.__file__, __file__)
+    files = (internals.__file__, transactions.__file__, vectors.__file__, __file__)
     code = hashlib.sha256(b"".join(Path(file).read_bytes() for file in files))
     return " ".join([*internals.versions(spark), jvm.System.getProperty("java.version"), code.hexdigest()])
 
@@ -177,7 +177,7 @@ def prove(spark: SparkSession, table: LakeTable) -> None:
     _see("the table", table.read(spark).select("id", "n", ROWID), WANTED["the table"])
     feed = table.feed(spark, 1, 1).select("_change_type", "id", "n", ROWID)
     _see("its change feed", feed, WANTED["its change feed"])
-    highest = internals.opened(spark, table.path).highest(ROWID)
+    highest = transactions.opened(spark, table.path).highest(ROWID)
     if highest != 4:
         raise Differs(f"the highest row id is 4, and Delta noted {highest}")
 
@@ -208,7 +208,7 @@ def _commit(spark: SparkSession, table: LakeTable, new: DataFrame) -> None:
     from pyspark.sql import functions as F
 
     columns = ["id", "n", H1, H2, ROWID]
-    opened = internals.opened(spark, table.path)
+    opened = transactions.opened(spark, table.path)
     old = opened.rows(columns).filter("id > 1").localCheckpoint()
     kept = new.withColumn(ROWID, F.col("id").cast("bigint"))
     change = F.expr("CASE id WHEN 2 THEN 'update_postimage' ELSE 'insert' END")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from runtime.lake import internals, proof
+from runtime.lake import proof, transactions
 from runtime.lake.table import LakeTable
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def _listed(spark: SparkSession, table: LakeTable, version: int) -> DataFrame | 
     if not proof.reads(spark):
         return None
     try:
-        found = internals.listed(spark, table.path)
+        found = transactions.listed(spark, table.path)
     except Exception as error:
         proof.give_up(spark, error)
         return None

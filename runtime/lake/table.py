@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from runtime.columns import OURS, ROWID
-from runtime.lake import hadoop, internals
+from runtime.lake import hadoop, transactions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -160,7 +160,7 @@ class LakeTable:
 
         schema = json.loads(StructType.fromDDL(_listed(columns)).json())
         schema["fields"].append(IDENTITY)
-        return internals.begun(spark, self.path, json.dumps(schema), PROPERTIES, rows)
+        return transactions.begun(spark, self.path, json.dumps(schema), PROPERTIES, rows)
 
     def clear(self, spark: SparkSession) -> None:
         """Files that a build left which died before its table's first commit: no table is created over them."""

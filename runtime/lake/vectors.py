@@ -1,4 +1,4 @@
-"""Deletion vectors of few rows, made by the driver: more of Delta's private parts, as `internals` has them.
+"""Deletion vectors of few rows, made by the driver: more of Delta's private parts, as `transactions` has them.
 
 Delta makes them by jobs, of rows grouped by their files and of files joined with their statistics. Of few rows these
 take longer than everything else of a commit.
@@ -11,7 +11,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from runtime.lake.internals import FILE, PLACE, Actions, Opened, sequence
+from runtime.lake.internals import sequence
+from runtime.lake.transactions import FILE, PLACE, Actions, Opened
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

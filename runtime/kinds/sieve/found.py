@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runtime.kinds.counts import Counts
-from runtime.lake.internals import Opened
+from runtime.lake.transactions import Opened
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -14,7 +14,7 @@ import pytest
 from building import Built, count_as_large
 
 from runtime.kinds.sieve import filters, find
-from runtime.lake import internals, proof
+from runtime.lake import internals, proof, transactions
 
 ROWS = [(i, f"n{i}") for i in range(24)]
 FORCED = "ONDATRA_PLAIN_BUILD"
@@ -137,7 +137,7 @@ def test_an_error_right_before_the_commit_sends_the_same_build_the_plain_way_whi
     def broken(*_: Any) -> Any:
         raise TypeError("'JavaPackage' object is not callable")
 
-    monkeypatch.setattr(internals.Opened, "written", broken)
+    monkeypatch.setattr(transactions.Opened, "written", broken)
     version = table.table.version(table.spark)
     built = table.build((0, "a"), *ROWS[2:], (77, "new"))
     assert ways == ["write", "compare"]
