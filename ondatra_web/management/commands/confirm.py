@@ -5,32 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 from ondatra_web import actions
-from ondatra_web.management.commands._runs import RunCommand
-from ondatra_web.management.terminal import Live, Shown
+from ondatra_web.management.commands._walks import WalkCommand
 from ondatra_web.models import Run
-from ondatra_web.runs import ending, execution, printed, report
+from ondatra_web.runs import ending, execution
+from ondatra_web.runs.walk import Walk
+from ondatra_web.runs.watch import Watch
 from runtime.errors import ProjectError
 
 
-class Command(RunCommand):
+class Command(WalkCommand):
     help = "Lets a held run go on: it is built again and sent if it deletes no more than was shown."
 
     def act(self, run: Run, options: dict[str, Any]) -> int:
         new = actions.confirm_run(run, send=False)
-        try:
-            with Live() as line:
-                walk = execution.run_here(
-                    run.sync.workspace,
-                    [run.sync.name],
-                    new.options,
-                    trigger="confirm",
-                    given={run.sync.name: new},
-                    watch=Shown(line),
-                )
-        except ProjectError as error:
-            ending.fail(new, str(error))
-            self.stderr.write(str(error))
-            return 2
-        said = printed.of(report.of_walk(walk), as_json=False)
-        self.stdout.write(said.text)
-        return said.code
+        return self.walked(lambda watch: _made(new, watch))
+
+
+def _made(run: Run, watch: Watch) -> Walk:
+    sync = run.sync
+    try:
+        return execution.run_here(
+            sync.workspace, [sync.name], run.options, trigger="confirm", given={sync.name: run}, watch=watch
+        )
+    except ProjectError as error:
+        ending.fail(run, str(error))
+        raise

@@ -7,10 +7,10 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from ondatra_web.management.commands._filters import add_filter, given
-from ondatra_web.management.commands._runs import RunCommand, agreed
-from ondatra_web.management.terminal import Live, Shown
+from ondatra_web.management.commands._runs import agreed
+from ondatra_web.management.commands._walks import WalkCommand
 from ondatra_web.models import Run
-from ondatra_web.runs import execution, printed, report, resending
+from ondatra_web.runs import execution, resending
 from ondatra_web.tracking import asked, reads
 from runtime.errors import ConfigError, ProjectError, StoreError
 
@@ -18,7 +18,7 @@ from runtime.errors import ConfigError, ProjectError, StoreError
 SAYS_STATUS = ("identifiers", "outcome", "group")
 
 
-class Command(RunCommand):
+class Command(WalkCommand):
     help = (
         "Shows how many records match (the rejected ones, unless filters say others), then sends just these again as a "
         "new run. Delivered rows only if an --identifier names them, as they are now."
@@ -47,8 +47,4 @@ class Command(RunCommand):
 
         rows = found.plan.records + len(found.plan.again)
         reads.of_run(None, "retry_run", run, chosen, rows)
-        with Live() as line:
-            walk = execution.resend_here(found, Shown(line))
-        said = printed.of(report.of_walk(walk), as_json=False)
-        self.stdout.write(said.text)
-        return said.code
+        return self.walked(lambda watch: execution.resend_here(found, watch))
