@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from pyspark.sql.types import StructType
@@ -94,6 +96,13 @@ class Built:
         )
         self.delivered = self.last.source - self.last.invalid_rows
         return self.last
+
+    def another(self, folder: Path) -> Self:
+        """A table that holds the same, made in the same way."""
+        made = copy(self)
+        made.table = LakeTable((folder / "table").as_uri())
+        shutil.copytree(self.table.path, made.table.path)
+        return made
 
     def changes(self, *columns: str) -> list[tuple[Any, ...]]:
         """The feed of the last build, these columns, as SQL names them, sorted."""

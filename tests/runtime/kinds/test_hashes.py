@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,10 +30,7 @@ def first(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Buil
 @pytest.fixture
 def table(first: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Built:
     without_filters(monkeypatch)
-    made = Built(first.spark, tmp_path, "merge", "id", on_missing="delete")
-    shutil.copytree(first.table.path, made.table.path)
-    made.delivered, made.last = first.delivered, first.last
-    return made
+    return first.another(tmp_path)
 
 
 def test_new_changed_and_vanished_rows_are_found(table: Built, ways: list[str]) -> None:

@@ -34,13 +34,6 @@ class Watched(Built):
         self.build(*rows, **options)
         return " ".join(self.ways)
 
-    def another(self, folder: Path) -> Watched:
-        """A table that holds the same, made in the same way."""
-        made = Watched(self.spark, folder, "merge", "id")
-        shutil.copytree(self.table.path, made.table.path)
-        made.ways, made.delivered, made.last = self.ways, self.delivered, self.last
-        return made
-
 
 @pytest.fixture(scope="module")
 def first(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 import random
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -54,15 +53,7 @@ def first(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Built:
 
 @pytest.fixture
 def table(first: Built, tmp_path: Path) -> Built:
-    return another(first, tmp_path / "one")
-
-
-def another(of: Built, folder: Path) -> Built:
-    """A table that holds the same, made in the same way."""
-    made = Built(of.spark, folder, "merge", "id", on_missing="delete")
-    shutil.copytree(of.table.path, made.table.path)
-    made.delivered, made.last = of.delivered, of.last
-    return made
+    return first.another(tmp_path / "one")
 
 
 CHANGED = {
