@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 import orjson
 import pyarrow as pa
@@ -31,10 +32,25 @@ MOST_SAID = 8
 _OPEN, _CLOSE = "\x01", "\x02"
 #: Before digits that stay, and around quoted names that stay.
 _STAYS, _NAME, _END = "\x03", "\x04", "\x05"
+#: What stands for these until the end, when they are written so.
+_APART = {"\x06": "‹address›", "\x07": "‹time›", "\x08": "‹id›"}
+_ADDRESS, _TIME, _ID = _APART
 _CLEAN = (
     # white space, and what PostgreSQL has no text for
     (r"[\x00-\x20]*[\x00-\x1f][\x00-\x20]*| {2,}", " "),
     (r"^ | $", ""),
+)
+# before the values of a row are left out: an error of a whole call names one row's address to all of them, and part of
+# it, a first name or a domain, may be a value of any of them
+_FIRST = (
+    (
+        r"""\b[A-Za-z][A-Za-z0-9+.-]*://[^ "'<>\\]+"""
+        r"""|[\w.+-]+@[\w-]+(?:\.[\w-]+)*"""
+        r"""|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b""",
+        _ADDRESS,
+    ),
+    (r"\b\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:[Zz]|[+-]\d\d:?\d\d)?)?", _TIME),
+    (r"\b[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\b|\b0[Xx][0-9A-Fa-f]+\b", _ID),
 )
 _NUMBER = r"\d+(?:[.,:]\d+)*%?"
 _STEPS = (
@@ -43,14 +59,6 @@ _STEPS = (
     (r"^([1-5]\d\d)\b", rf"{_STAYS}\1"),
     (r"((?:HTTP|http|[Ss]tatus|[Cc]ode|[Ee]rror|returned|answered)(?: code)?[ :=]+)([1-5]\d\d)\b", rf"\1{_STAYS}\2"),
     (r"\b((?:E|ERR|ERROR|CODE|SQLSTATE|ORA|AADSTS|INVALID)[-_ ]?)(\d{2,6})\b", rf"\1{_STAYS}\2"),
-    (
-        r"""\b[A-Za-z][A-Za-z0-9+.-]*://[^ "'<>]+"""
-        r"""|[\w.+-]+@[\w-]+(?:\.[\w-]+)*"""
-        r"""|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b""",
-        "‹address›",
-    ),
-    (r"\b\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:[Zz]|[+-]\d\d:?\d\d)?)?", "‹time›"),
-    (r"\b[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\b|\b0[Xx][0-9A-Fa-f]+\b", "‹id›"),
     # a word with a letter somewhere behind a digit is an id, if it is not as short as 30s or 4xx
     (r"\b([A-Za-z0-9][\w-]{5,})\b", rf"{_OPEN}\1{_CLOSE}"),
     (r"\x01[\w-]*\d[\w-]*[A-Za-z][\w-]*\x02", "‹id›"),
@@ -69,6 +77,7 @@ _STEPS = (
     (rf"([A-Za-z_]){_NUMBER}", r"\1‹n›"),
     (r"\x03", ""),
     (r"[\x04\x05]", '"'),
+    *_APART.items(),
 )
 
 # What a JSON answer says: the fields that name an error, and fields that have a list of complaints or one of their own.
@@ -101,40 +110,44 @@ _JOINED = " · "
 
 def patterns(messages: pa.Array, payloads: pa.Array | None = None) -> pa.Array:
     """The pattern of each message; null for none. `payloads` are the rows that the messages are about, as JSON."""
-    told = pc.utf8_slice_codeunits(messages, 0, LOOKED_AT)
-    for expression, written in _CLEAN:
-        told = pc.replace_substring_regex(told, expression, written)
+    told = _replaced(pc.utf8_slice_codeunits(messages, 0, LOOKED_AT), *_CLEAN, *_FIRST)
     rows = payloads if payloads is not None else pa.nulls(len(told), pa.string())
     said = pa.array(_without_rows(told, rows), pa.string()).dictionary_encode()
-    words = said.dictionary  # many rows say one thing
-    for expression, written in _STEPS:
-        words = pc.replace_substring_regex(words, expression, written)
+    words = _replaced(said.dictionary, *_STEPS)  # many rows say one thing
 
     short = pc.binary_join_element_wise(pc.utf8_slice_codeunits(words, 0, LONGEST_PATTERN - 1), "…", "")
     return pc.if_else(pc.greater(pc.utf8_length(words), LONGEST_PATTERN), short, words).take(said.indices)
 
 
+def _replaced(texts: pa.Array, *steps: tuple[str, str]) -> pa.Array:
+    for expression, written in steps:
+        texts = pc.replace_substring_regex(texts, expression, written)
+    return texts
+
+
 def _without_rows(messages: pa.Array, payloads: pa.Array) -> Iterator[str | None]:
     """The messages without the values of their rows, and of JSON only what it says."""
-    for message, payload in zip(messages.to_pylist(), payloads.to_pylist(), strict=True):
+    rows = [_texts(payload) for payload in payloads.to_pylist()]
+    values = iter(_replaced(pa.array([v for row in rows for v in row], pa.string()), *_FIRST).to_pylist())
+    for message, row in zip(messages.to_pylist(), rows, strict=True):
+        own = set(islice(values, len(row)))
         if message is None:
             yield None
             continue
 
-        for value in _values(payload) if payload else ():
+        worth = [v for v in own if len(v) >= SHORTEST_VALUE and any(map(str.isalpha, v))]
+        for value in sorted(worth, key=lambda v: (-len(v), v)):
             message = message.replace(value, "‹text›")
         yield _said_by_json(message)
 
 
-def _values(payload: str) -> list[str]:
-    """The texts of a row that may stand in its message, the longest first."""
+def _texts(payload: str | None) -> list[str]:
+    """Those of a row, in JSON."""
     try:
-        row = orjson.loads(payload)
+        row = orjson.loads(payload or "null")
     except orjson.JSONDecodeError:
         return []
-    found = {v for v in row.values() if isinstance(v, str)} if isinstance(row, dict) else set()
-    worth = [v for v in found if len(v) >= SHORTEST_VALUE and any(map(str.isalpha, v))]
-    return sorted(worth, key=lambda v: (-len(v), v))
+    return [v for v in row.values() if isinstance(v, str)] if isinstance(row, dict) else []
 
 
 def _said_by_json(message: str) -> str:
@@ -151,25 +164,25 @@ def _said_by_json(message: str) -> str:
 def has_pattern(column: str, pattern: str, payload: str = "NULL") -> str:
     """The condition, in DuckDB's SQL, that the messages of a column have this pattern, which is bound as $pattern.
     `payload` is the column of the rows that they are about."""
-    told = f"left({column}, {LOOKED_AT})"
-    for expression, written in _CLEAN:
-        told = f"regexp_replace({told}, {_literal(expression)}, {_literal(written)}, 'g')"
+    told = _sql_replaced(f"left({column}, {LOOKED_AT})", *_CLEAN, *_FIRST)
     said = _sql_without_rows(told, payload)
     things = f"regexp_extract_all(regexp_extract(m, {_literal(_JSON)}), {_literal(_SAID)})"
-    thing = "t"
-    for expression, written in _THING:
-        thing = f"regexp_replace({thing}, {_literal(expression)}, {_literal(written)}, 'g')"
+    thing = _sql_replaced("t", *_THING)
     apart = f"list_filter(l, lambda x, i: list_position(l, x) = i)[:{MOST_SAID}]"
     once = f"list_transform([list_transform({things}, lambda t: {thing})], lambda l: {apart})[1]"
     joined = f"array_to_string({once}, {_literal(_JOINED)})"
     read = f"if(len({things}) = 0, m, regexp_extract(m, {_literal(_BEFORE)}) || ' ' || {joined})"
-    said = f"list_transform([{said}], lambda m: {read})[1]"
-    for expression, written in _STEPS:
-        said = f"regexp_replace({said}, {_literal(expression)}, {_literal(written)}, 'g')"
+    said = _sql_replaced(f"list_transform([{said}], lambda m: {read})[1]", *_STEPS)
 
     if len(pattern) == LONGEST_PATTERN:
         said = f"if(length({said}) > {LONGEST_PATTERN}, left({said}, {LONGEST_PATTERN - 1}) || '…', {said})"
     return f"{said} = $pattern"
+
+
+def _sql_replaced(text: str, *steps: tuple[str, str]) -> str:
+    for expression, written in steps:
+        text = f"regexp_replace({text}, {_literal(expression)}, {_literal(written)}, 'g')"
+    return text
 
 
 def _sql_without_rows(told: str, payload: str) -> str:
@@ -177,7 +190,8 @@ def _sql_without_rows(told: str, payload: str) -> str:
     if payload == "NULL":
         return told
     texts = f"list_filter(json_extract(try_cast({payload} AS JSON), '$.*'), lambda v: json_type(v) = 'VARCHAR')"
-    plain = f"list_distinct(list_transform({texts}, lambda v: v ->> '$'))"
+    own = _sql_replaced("(v ->> '$')", *_FIRST)
+    plain = f"list_distinct(list_transform({texts}, lambda v: {own}))"
     worth = f"list_filter({plain}, lambda v: length(v) >= {SHORTEST_VALUE} AND regexp_matches(v, '\\p{{L}}'))"
     ordered = f"list_sort(list_transform({worth}, lambda v: {{'n': -length(v), 'v': v}}))"
     values = f"list_transform({ordered}, lambda s: s.v)"
@@ -195,5 +209,5 @@ def like(said: str) -> str:
 
 
 def _literal(text: str) -> str:
-    parts = ("'" + part.replace("'", "''") + "'" for part in re.split(r"([\x01-\x05])", text) if part)
-    return " || ".join(f"chr({ord(part[1])})" if part[1] in "\x01\x02\x03\x04\x05" else part for part in parts) or "''"
+    parts = ("'" + part.replace("'", "''") + "'" for part in re.split(r"([\x01-\x08])", text) if part)
+    return " || ".join(f"chr({ord(part[1])})" if "\x01" <= part[1] <= "\x08" else part for part in parts) or "''"

@@ -59,6 +59,15 @@ ABOUT_ROWS = [
     ("N14558 was refused", {"tailnum": "N14558"}, "‹text› was refused"),
     ("is a it", {"a": "a", "b": "it", "c": 3, "d": None}, "is a it"),
     ('{"error": "no Zo\u00eb"}', {"name": "Zo\u00eb"}, "no ‹text›"),
+    ("met Ada <ada@example.com> twice", {"who": "Ada <ada@example.com>", "first": "Ada"}, "met ‹text› twice"),
+    ('{"error": "see https://x.example/a\\" now"}', {"name": "now"}, "see ‹address›' ‹text›"),
+]
+#: An error of a whole call is that of each of its rows; it names an address, a moment or an id of one of them.
+OF_A_CALL = "ada@example.com, seen 2026-01-15T08:09:10Z as 0f8fad5b-d9cb-469f-a165-70867728950e at http://x.io/ada"
+ITS_ROWS = [
+    {"id": 17, "mail": "ada@example.com", "at": "2026-01-15T08:09:10Z"},
+    {"id": 18, "mail": "bob@example.com", "domain": "example.com", "time": "08:09", "kind": "address"},
+    {"id": 19, "first": "ada", "page": "http://x.io/ada", "guid": "0f8fad5b-d9cb-469f-a165-70867728950e"},
 ]
 #: Of these, each has its own group, however alike they look to a pattern with wildcards.
 ALIKE = [
@@ -99,8 +108,14 @@ def test_the_values_of_the_row_itself_tell_no_causes_apart(message: str, row: di
     assert pattern_of(message, json.dumps(row, ensure_ascii=False)) == expected
 
 
+def test_an_error_of_a_whole_call_is_one_group_whichever_row_it_names() -> None:
+    patterns = {pattern_of(OF_A_CALL, json.dumps(row)) for row in ITS_ROWS}
+    assert patterns == {"‹address›, seen ‹time› as ‹id› at ‹address›"}
+
+
 def test_a_group_finds_the_records_whose_own_values_it_left_out() -> None:
     said = [(m, json.dumps(row, ensure_ascii=False)) for m, row, _ in ABOUT_ROWS] + [("N14559 was refused", "{}")]
+    said += [(OF_A_CALL, json.dumps(row)) for row in ITS_ROWS]
     for message, payload in said:
         pattern = pattern_of(message, payload)
         where, values = Filter(pattern=pattern).where()
