@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from django.test import Client
 
 from ondatra_web.environment import machine
+from ondatra_web.models import Run
 from ondatra_web.serving.fetching import Fetching
 from runtime.errors import ConfigError
 from runtime.lake import jars, packages
@@ -116,3 +118,18 @@ def test_home_and_a_run_say_that_runs_wait_for_the_jars(client: Client, install:
 
     put(install)
     assert "a pipeline worker" in client.get(f"/runs/{queued.pk}/").content.decode()
+
+
+@pytest.mark.django_db(transaction=True, serialized_rollback=True)
+def test_a_run_started_by_a_click_meanwhile_says_why_it_waits_and_a_worker_hears_of_it(
+    client: Client, install: Path, stub_broker: Any
+) -> None:
+    sync = a_sync(workspace())
+    client.force_login(person("alice", sync.workspace, role="operator"))
+
+    page = client.post(f"/syncs/{sync.pk}/start/", follow=True)
+    run = Run.objects.get()
+
+    assert page.redirect_chain == [(f"/runs/{run.pk}/", 302)]
+    assert (run.status, packages.COMING in unescape(page.content.decode())) == ("queued", True)
+    assert stub_broker.queues["pipeline"].qsize() == 1

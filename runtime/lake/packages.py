@@ -26,7 +26,7 @@ PACKAGES = {"delta": DELTA + POSTGRESQL, "s3": DELTA + POSTGRESQL + S3}
 LAST = {"delta": "delta-spark_", "s3": "hadoop-aws"}
 #: Beside the jars: held by whoever fetches; what the last fetch said that failed.
 LOCK, FAILED = "lock", "failed"
-COMING = "Waiting for Spark's jars: set-up still downloads them, and runs go by themselves once they are there."
+COMING = "Spark's jars are being downloaded. Runs wait for them, and begin by themselves once they are there."
 #: Folders whose jars were there.
 _seen: set[tuple[Path, str]] = set()
 
