@@ -46,10 +46,15 @@ def summed(sync: Sync) -> dict[str, int]:
     return {name: rows or 0 for name, rows in found.items()}
 
 
+def with_refused(syncs: Iterable[Sync]) -> QuerySet[Chunk]:
+    """The chunks of these syncs with records that were refused in any run and are not at the destination since."""
+    return of_syncs(syncs).filter(rejected_records__gt=0)
+
+
 def refused(syncs: Iterable[Sync]) -> dict[int, int]:
     """By sync the records that were refused in any run and are not at the destination since; without those of which
     there are none."""
-    found = of_syncs(syncs).filter(rejected_records__gt=0).order_by("sync_id").values_list("sync_id")
+    found = with_refused(syncs).order_by("sync_id").values_list("sync_id")
     return dict(found.annotate(Sum("rejected_records")))
 
 

@@ -11,7 +11,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from ondatra_web.access import Person, runs_of, syncs_of
+from ondatra_web.access import Person, syncs_of
 from ondatra_web.models import MessageGroup, Organization, Run, Sync
 from ondatra_web.runs import waiting
 
@@ -20,6 +20,12 @@ RANKS = ("Failing", "Held", "Late", "New reason", "Growing due", "Refused")
 #: A run may begin so long after its time.
 LATE = timedelta(minutes=5)
 _SETTLED = Q(dry_run=False) & ~Q(status__in=[*Run.ACTIVE, Run.Status.SKIPPED])
+#: Of the last runs that `_last` finds: failed, held, or with something that no run said before; and those after which
+#: more waits than after the one before.
+_TROUBLED = Q(status__in=[Run.Status.FAILED, Run.Status.HELD]) | Q(
+    has_new=True, status=Run.Status.COMPLETED_WITH_REJECTS
+)
+_GROWING = Q(due__gt=0) & Q(due_before__gt=0) & Q(due__gt=F("due_before"))
 
 
 @dataclass(frozen=True)
@@ -50,17 +56,20 @@ class _Found:
 
 
 def count(user: Person, organization: Organization | None) -> int:
-    """Syncs that need somebody; the same number of questions however many there are."""
-    return len(_found(user, organization).syncs)
+    """Syncs that need somebody, as `needs` finds them; one question, since every page asks it."""
+    syncs = _syncs(user, organization)
+    last = _last(syncs).filter(_TROUBLED | _GROWING)
+    refused = waiting.with_refused(syncs)
+    return syncs.filter(_late_by() | Q(pk__in=refused.values("sync")) | Q(pk__in=last.values("sync"))).count()
 
 
 def _found(user: Person, organization: Organization | None) -> _Found:
-    syncs = syncs_of(user, organization).filter(archived_at=None)
-    told = growing(syncs).values_list("pk", "due_now", "due_before")
+    syncs = _syncs(user, organization)
+    growing = _last(syncs).filter(_GROWING).order_by("sync__name").values_list("sync_id", "due", "due_before")
     return _Found(
-        list(needing(user, organization).values_list("pk", "sync_id")),
-        list(late(syncs).values_list("pk", flat=True)),
-        {pk: (now, before) for pk, now, before in told},
+        list(_last(syncs).filter(_TROUBLED).order_by("-id").values_list("pk", "sync_id")),
+        list(syncs.filter(_late_by()).order_by("next_run_at").values_list("pk", flat=True)),
+        {pk: (now, before) for pk, now, before in growing},
         waiting.refused(syncs),
     )
 
@@ -127,36 +136,24 @@ def _refused(sync: Sync, records: int) -> Need:
     return Need(sync, "warn", "Refused", told, "Mend the cause, then send them again from the run that was refused.")
 
 
-def late(syncs: QuerySet[Sync]) -> QuerySet[Sync]:
+def _syncs(user: Person, organization: Organization | None) -> QuerySet[Sync]:
+    return syncs_of(user, organization).filter(archived_at=None)
+
+
+def _late_by() -> Q:
     """Syncs whose time came a while ago, and nobody started them."""
-    due = syncs.exclude(schedule="").filter(paused_at=None, next_run_at__lt=timezone.now() - LATE)
-    return due.order_by("next_run_at")
+    return ~Q(schedule="") & Q(paused_at=None, next_run_at__lt=timezone.now() - LATE)
 
 
-def growing(syncs: QuerySet[Sync]) -> QuerySet[Any]:
-    """Syncs of which more waits after the last run than after the one before, with `due_now` and `due_before`."""
-    settled = Run.objects.filter(_SETTLED, sync=OuterRef("pk")).order_by("-id")
-    due = settled.annotate(due=F("retrying") + F("not_tried")).values("due")
-    told = syncs.annotate(due_now=Subquery(due[:1]), due_before=Subquery(due[1:2]))
-    return told.filter(due_before__gt=0, due_now__gt=F("due_before")).order_by("name")
-
-
-def needing(user: Person, organization: Organization | None) -> QuerySet[Run]:
-    """The last settled run of each sync, where it failed, is held, or says something that no run said before."""
-    last = Run.objects.filter(_SETTLED, sync=OuterRef("pk")).order_by("-id").values("pk")[:1]
-    newest = syncs_of(user, organization).filter(archived_at=None).annotate(last=Subquery(last)).values("last")
+def _last(syncs: QuerySet[Sync]) -> QuerySet[Any]:
+    """The last settled run of each of these syncs: `has_new`, whether it says something that no run said before, `due`,
+    the rows that wait after it, and `due_before`, those after the one before; None where it is the first."""
+    settled = Run.objects.filter(_SETTLED).order_by("-id")
+    due = F("retrying") + F("not_tried")
     new = MessageGroup.objects.filter(run=OuterRef("pk"), first_run=OuterRef("pk")).exclude(status="succeeded")
-    return (
-        runs_of(user, organization)
-        .filter(pk__in=newest)
-        .annotate(has_new=Exists(new))
-        .filter(
-            Q(status__in=[Run.Status.FAILED, Run.Status.HELD])
-            | Q(has_new=True, status=Run.Status.COMPLETED_WITH_REJECTS)
-        )
-        .select_related("sync")
-        .order_by("-id")
-    )
+    before = settled.filter(sync=OuterRef("sync"), pk__lt=OuterRef("pk")).annotate(due=due).values("due")[:1]
+    last = syncs.annotate(last=Subquery(settled.filter(sync=OuterRef("pk")).values("pk")[:1])).values("last")
+    return Run.objects.filter(pk__in=last).annotate(has_new=Exists(new), due=due, due_before=Subquery(before))
 
 
 def failing_since(runs: Sequence[Run]) -> dict[int, datetime]:

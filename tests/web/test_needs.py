@@ -8,10 +8,14 @@ from datetime import timedelta
 from html import unescape
 
 import pytest
+from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from ondatra_web.models import Chunk, Sync
+from ondatra_web.views import needs
 from tests.web.filled import a_run, a_sync, closing, person, workspace
 
 pytestmark = pytest.mark.django_db
@@ -76,6 +80,31 @@ def test_due_rows_that_shrink_need_nobody(look: Look) -> None:
         a_run(sync, "completed_with_rejects", **closing(20, retrying=due))
 
     assert "Nothing needs you" in look("/")
+
+
+def test_every_page_counts_what_home_lists_by_one_question(look: Look) -> None:
+    place, now = workspace(), timezone.now()
+    _refuse(a_sync(place, "sync.refused"), 1)
+    a_sync(place, "sync.late", schedule="every 15m", next_run_at=now - timedelta(hours=2))
+    both = a_sync(place, "sync.both", schedule="every 15m", next_run_at=now - timedelta(hours=2))
+    a_run(both, "failed", error="401", **closing(not_tried=5))
+    a_run(a_sync(place, "sync.held"), "held")
+    for name, due in (("growing", (5, 9)), ("first", (9,)), ("shrinking", (9, 5)), ("from_none", (0, 5))):
+        sync = a_sync(place, f"sync.{name}")
+        for rows in due:
+            a_run(sync, "completed_with_rejects", **closing(20, retrying=rows))
+    gone = a_sync(place, "sync.gone", archived_at=now)
+    a_run(gone, "failed", error="401", **closing(not_tried=5))
+    a_run(a_sync(workspace("theirs"), "sync.theirs"), "failed", error="401", **closing(not_tried=5))
+
+    listed = [name for name, *_ in _needs(look("/"))]
+    alice, organization = User.objects.get(username="alice"), place.organization
+    with CaptureQueriesContext(connection) as asked:
+        badge = needs.count(alice, organization)
+
+    assert sorted(listed) == ["sync.both", "sync.growing", "sync.held", "sync.late", "sync.refused"]
+    assert (badge, len(asked)) == (5, 1)
+    assert '<span class="tag bad" title="5 need a person">5</span>' in look("/settings/account/")
 
 
 def _listed(text: str) -> list[str]:
