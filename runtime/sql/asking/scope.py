@@ -9,7 +9,8 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -107,6 +108,15 @@ class Scope:
                 if source.single and skip == 1:
                     return source.text(source.single), dict(source.columns)[source.single], list(names[1:]), self
         return self.parent.resolve(names) if self.parent else None
+
+    @contextmanager
+    def ungrouped(self) -> Iterator[None]:
+        """Meanwhile the rows are not grouped yet."""
+        before, self.grouped = self.grouped, False
+        try:
+            yield
+        finally:
+            self.grouped = before
 
     def owns(self, name: str) -> bool:
         """Whether an unqualified name is a column of this FROM (and not of a query around it)."""

@@ -20,7 +20,7 @@ from runtime.sql.scalar.constants import as_type
 from runtime.sql.scalar.functions import moment
 from runtime.sql.scalar.texts import string
 
-from . import among, respelt, tableless
+from . import among, correlated, respelt, tableless
 from .counted import counted, is_countable
 from .sameness import same_form
 
@@ -337,7 +337,7 @@ class Expressions:
         if len(columns) != 1:
             raise Refused("a subquery of several columns as a value", where(node))
         if kind == "SCALAR":
-            return E(f"({text})", columns[0][1])
+            return E(correlated.of_group(self, node, f"({text})"), columns[0][1])
         if kind == "ANY" and node["comparison_type"] in COMPARE:
             return among.one(self, node, text, columns[0][1])
         raise Refused(f"a comparison with {kind} (subquery)", where(node))

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from runtime.sql.asking.scope import Source, where
-from runtime.sql.asking.tree import Node, walk
+from runtime.sql.asking.tree import Node, own, walk
 from runtime.sql.asking.types import BOOLEAN, name_quoted
-from runtime.sql.model import Refused, Unjoined
+from runtime.sql.expressions import correlated, tableless
+from runtime.sql.model import Unjoined
 from runtime.sql.scalar import collations, plain
 from runtime.sql.scalar.casts import COMPARE, E, compared
 from runtime.sql.scalar.spellings import UNUSUAL
@@ -29,7 +30,8 @@ def written(w: Expressions, node: Node, *, semi: bool) -> str:
         if w.is_mixed(item) and not plain.is_plain(w, item) and not is_sided(w, item):
             told = "a condition of EXISTS or IN (SELECT …) over columns of both queries that compares none with another"
             raise Unjoined(f"{told} (write (SELECT count(*) …) > 0)", where(item), hint=False)
-    return " AND ".join(parted(w, node))
+    with w.scope.ungrouped():
+        return " AND ".join(parted(w, node))
 
 
 def joined(w: Expressions, node: Node) -> str:
@@ -38,25 +40,36 @@ def joined(w: Expressions, node: Node) -> str:
     return " AND ".join(parted(w, node))
 
 
-def apart(w: Expressions, node: Node, left: Sequence[Source]) -> tuple[list[Node], list[Node]]:
-    """The parts of an ON that any join of Spark's can have, and those that only an inner one has: DuckDB's over both
-    sides."""
+def apart(w: Expressions, node: Node, left: Sequence[Source], kind: str) -> tuple[list[Node], list[Node]]:
+    """The parts of an ON that a join of Spark's of a kind can have, and the others: subqueries over columns of the
+    join, and DuckDB's over both sides, which only an inner one has."""
     names = {name_quoted(s.relation) for s in left} | set(map(name_quoted, w.scope.merged))
     plain_parts: list[Node] = []
     mixed: list[Node] = []
     for item in conjuncts(node):
         sides = {of in names for of in sources(w, item)}
-        both = len(sides) > 1 and not plain.is_plain(w, item) and not is_sided(w, item)
-        (mixed if both else plain_parts).append(item)
+        both = kind != "INNER" and len(sides) > 1 and not plain.is_plain(w, item) and not is_sided(w, item)
+        (mixed if both or is_asked(w, item, len(sides)) else plain_parts).append(item)
     return plain_parts, mixed
+
+
+def is_asked(w: Expressions, item: Node, sides: int) -> bool:
+    """Whether a subquery below needs columns of the join, one that is a value of any, another of both sides."""
+    found = [n for n in own(item) if n.get("class") == "SUBQUERY" and not tableless.is_tableless(w, n)]
+    return any(
+        (n["subquery_type"] == "SCALAR" or sides > 1) and correlated.is_correlated(w.scope, n["subquery"]["node"])
+        for n in found
+    )
 
 
 def matching(w: Expressions, first: E, items: Sequence[Node]) -> str:
     """Whether these hold where the first does."""
-    if any(map(holds_subquery, items)):
-        raise Refused("a subquery in the condition of this join", where(items[0]), hint=False)
-    found = selecting(w, "CONJUNCTION_AND", items)
-    return w.over("CASE WHEN {0} THEN {1} END", [first, found], BOOLEAN, items[0]).text
+    asked = list(filter(holds_subquery, items))
+    texts = [first.text, *(around_subquery(w, item) for item in asked)]
+    if others := [item for item in items if item not in asked]:
+        found = selecting(w, "CONJUNCTION_AND", others)
+        texts.append(w.over("CASE WHEN {0} THEN {1} END", [first, found], BOOLEAN, others[0]).text)
+    return "(" + " AND ".join(texts) + ")"
 
 
 def conjuncts(node: Node) -> list[Node]:

@@ -1,4 +1,5 @@
-"""Outer, semi and anti joins whose condition DuckDB computes over both sides, which no join of Spark's does.
+"""Joins by what no join of Spark's compares: outer, semi and anti ones whose condition DuckDB computes over both sides,
+and any with a subquery over their columns.
 
 Each row of the side that is kept gets a number, and is joined by what of the condition is Spark's; DuckDB says which of
 the pairs match. Kept are those pairs, and of a row without any the row alone.
@@ -35,13 +36,13 @@ def joined(of: Sources, node: Node, left: Item, right: Item, scope: Scope, ast: 
         told = f"a condition of a {kind} JOIN over columns of both sides that does not compare one side with the other"
         raise Refused(f"{told} (compute it in a subquery, or move it to WHERE)", where(node), hint=False)
 
-    if kind == "FULL":
-        return full(of, node, left, right, scope, ast)
+    if kind in ("FULL", "INNER"):
+        return (full if kind == "FULL" else inner)(of, node, left, right, scope, ast)
     sides = [renamed(left.sources, f"__l{number}", "l"), renamed(right.sources, f"__r{number}", "r")]
     kept, other = sides[::-1] if kind == "RIGHT" else sides
     both = Scope(scope.gate, scope.parent, scope.ctes, scope.tables, sides[0] + sides[1], dict(scope.merged), ast)
     w = of.queries.expressions(both)
-    plain, mixed = conditions.apart(w, node["condition"], sides[0])
+    plain, mixed = conditions.apart(w, node["condition"], sides[0], kind)
     with w.at():
         on = " AND ".join(conditions.of_parts(w, plain)) or "true"
     has = E(f"{name_quoted(other[0].relation)}.__has", BOOLEAN)
@@ -70,13 +71,34 @@ def joined(of: Sources, node: Node, left: Item, right: Item, scope: Scope, ast: 
     return of.made(text, left.sources if kind in ("SEMI", "ANTI") else left.sources + right.sources)
 
 
+def inner(of: Sources, node: Node, left: Item, right: Item, scope: Scope, ast: Node) -> Item:
+    """An inner join with a subquery over its columns, which Spark answers in a WHERE."""
+    number = of.queries.number()
+    sides = [renamed(left.sources, f"__l{number}", "l"), renamed(right.sources, f"__r{number}", "r")]
+    both = Scope(scope.gate, scope.parent, scope.ctes, scope.tables, sides[0] + sides[1], dict(scope.merged), ast)
+    w = of.queries.expressions(both)
+    plain, asked = conditions.apart(w, node["condition"], sides[0], "INNER")
+    on, ok = (" AND ".join(conditions.of_parts(w, items)) for items in (plain, asked))
+
+    tables = [
+        f"(SELECT {picked(item.sources, after)}{merged(scope, item is left)} FROM {item.text}) AS "
+        f"{name_quoted(after[0].relation)}"
+        for item, after in zip((left, right), sides, strict=True)
+    ]
+    shown = [*names(sides[0]), *names(sides[1]), *map(name_quoted, scope.merged)]
+    text = f"(SELECT {', '.join(shown)} FROM {tables[0]} JOIN {tables[1]} ON {on or 'true'} WHERE {ok}) AS __m{number}"
+    for source, new in zip(left.sources + right.sources, sides[0] + sides[1], strict=True):
+        source.within, source.spark = f"__m{number}", new.spark
+    return of.made(text, left.sources + right.sources)
+
+
 def full(of: Sources, node: Node, left: Item, right: Item, scope: Scope, ast: Node) -> Item:
     """A FULL JOIN: a pair that does not match may stand for a row of each side that is alone."""
     number = of.queries.number()
     sides = [renamed(left.sources, f"__l{number}", "l"), renamed(right.sources, f"__r{number}", "r")]
     both = Scope(scope.gate, scope.parent, scope.ctes, scope.tables, sides[0] + sides[1], dict(scope.merged), ast)
     w = of.queries.expressions(both)
-    plain, mixed = conditions.apart(w, node["condition"], sides[0])
+    plain, mixed = conditions.apart(w, node["condition"], sides[0], "FULL")
     with w.at():
         on = " AND ".join(conditions.of_parts(w, plain)) or "true"
     with w.at():

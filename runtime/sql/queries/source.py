@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runtime.sql.asking.gate import gate, template
-from runtime.sql.asking.said import GateError
 from runtime.sql.asking.scope import Columns, Scope, Source, call, column, where
 from runtime.sql.asking.tree import Node, walk
 from runtime.sql.asking.types import Type, name_quoted
-from runtime.sql.expressions import tableless
+from runtime.sql.expressions import correlated, tableless
 from runtime.sql.expressions.expr import Expressions
 from runtime.sql.grouping import equality
 from runtime.sql.model import Refused
@@ -132,12 +131,9 @@ class Sources:
 
     def lateral(self, inner: Node, scope: Scope) -> tuple[str, Scope | None]:
         """Whether a subquery refers to what stands left of it: DuckDB does not bind it alone then."""
-        alone = {**inner, "cte_map": {"map": scope.ctes + inner["cte_map"]["map"]}}
-        try:
-            self.queries.gate.describe(self.queries.gate.text(alone))
-        except GateError:
-            return ("LATERAL ", scope) if scope.from_ast is not None else ("", scope.parent)
-        return "", None
+        if not correlated.is_correlated(scope, inner):
+            return "", None
+        return ("LATERAL ", scope) if scope.from_ast is not None else ("", scope.parent)
 
     def join(self, node: Node, scope: Scope) -> Item:
         kind, ref = node["join_type"], node["ref_type"]
@@ -173,7 +169,7 @@ class Sources:
             _inner(node),
         )
         writer = self.queries.expressions(both)
-        if kind != "INNER" and conditions.apart(writer, node["condition"], left.sources)[1]:
+        if conditions.apart(writer, node["condition"], left.sources, kind)[1]:
             return matching.joined(self, node, left, right, scope, _inner(node))
         condition = conditions.joined(writer, node["condition"])
         return Item(f"{left.text} {JOINS[kind]} {right.text} ON {condition}", sources)

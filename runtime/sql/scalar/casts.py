@@ -61,6 +61,8 @@ def widened(e: E, to: Type) -> str | None:
     """Spark's text of the value as `to`; None where the cast is not Spark's."""
     if not is_widening(e.type, to):
         return None
+    if e.type.name == "NULL" and to.args and e.text != "NULL":  # Spark casts no text to a list, were it NULL
+        return f"CASE WHEN {e.text} IS NULL THEN CAST(NULL AS {spark_type(to)}) END"
     return (
         e.text
         if spark_type(e.type) == spark_type(to) and e.type.name != "NULL"
