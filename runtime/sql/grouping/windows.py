@@ -159,7 +159,9 @@ def frame(w: Expressions, node: Node, ordered: bool) -> list[str]:
     kinds = {of_months(w, e) for e in (node.get("start_expr"), node.get("end_expr")) if e is not None} - {None}
     if len(kinds) > 1:
         raise Refused("a window frame of months on one side and days or hours on the other", where(node), hint=False)
-    return [f"{mode} BETWEEN {bound(w, start, node.get('start_expr'))} AND {bound(w, end, node.get('end_expr'))}"]
+    days = mode == "RANGE" and w.type(node["orders"][0]["expression"]).name == "DATE"
+    low, high = (bound(w, node[side], node.get(f"{side}_expr"), days) for side in ("start", "end"))
+    return [f"{mode} BETWEEN {low} AND {high}"]
 
 
 def of_months(w: Expressions, expression: Node) -> bool | None:
@@ -169,7 +171,8 @@ def of_months(w: Expressions, expression: Node) -> bool | None:
     return any(unit in ("MONTH", "YEAR") for unit, _ in constants.interval(w, expression))
 
 
-def bound(w: Expressions, side: str, expression: Node | None) -> str:
+def bound(w: Expressions, side: str, expression: Node | None, days: bool = False) -> str:
+    """An end of a frame; `days` are what a number counts from a day."""
     if side.startswith("CURRENT_ROW"):
         return "CURRENT ROW"
     if side.startswith("UNBOUNDED"):
@@ -185,4 +188,5 @@ def bound(w: Expressions, side: str, expression: Node | None) -> str:
             return f"INTERVAL '{parts['MONTH']}' MONTH {way}"
         micros = int(parts.get("MICROSECOND", 0)) + int(parts.get("DAY", 0)) * 86_400_000_000
         return f"INTERVAL '{micros // 10**6}.{micros % 10**6:06}' SECOND {way}"
-    return f"{w.constant(expression, 'the bound of a window frame')} {way}"
+    reach = w.constant(expression, "the bound of a window frame")
+    return f"INTERVAL '{reach}' DAY {way}" if days else f"{reach} {way}"

@@ -12,6 +12,8 @@ lent        columns of the query around that queries within this one name
 conditions  WHERE and ON, parted between Spark and DuckDB
 stars       * and COLUMNS()
 rows        the name of a table as a value
+aliases     names of the select list
+rolled      ROLLUP, CUBE and GROUPING SETS over no rows
 unnest      unnest() in a select list
 clauses     the clauses as Spark text
 """

@@ -19,7 +19,8 @@ from runtime.sql.model import Refused
 from runtime.sql.scalar import alike, collations
 from runtime.sql.scalar.calls import Calls
 
-from . import conditions, lent, recursion, rows, shadowing
+from . import conditions, lent, recursion, rolled, rows, shadowing
+from .aliases import substitute
 from .clauses import Select, assembled, ordering
 from .source import Sources, deduplicated
 from .stars import every, expand
@@ -58,7 +59,7 @@ class Queries:
         scope = Scope(self.gate, parent, list(above.ctes) if above else [], dict(above.tables) if above else {})
         head = self.ctes(node, scope)
         if node["type"] == "SELECT_NODE":
-            text, columns = self.select(node, scope)
+            text, columns = rolled.written(self, node, scope)
         elif node["type"] == "SET_OPERATION_NODE":
             text, columns = self.set_operation(node, scope)
         else:
@@ -373,28 +374,3 @@ class Queries:
             for n, (_, t), (label, w) in zip(names, found, wanted, strict=True)
         ]
         return f"(SELECT {', '.join(texts)} FROM ({text}) AS __x({', '.join(names)}))"
-
-
-def substitute(node: Node, aliases: Mapping[str, Node], scope: Scope, aliases_first: bool = False) -> Node:
-    """The expression with the select list's aliases replaced by what they stand for; columns win unless told
-    otherwise."""
-    if not aliases:
-        return node
-    if node.get("class") == "COLUMN_REF":
-        name = node["column_names"][0].lower()
-        if name in aliases and len(node["column_names"]) == 1 and (aliases_first or not scope.owns(name)):
-            return {**copy.deepcopy(aliases[name]), "alias": node.get("alias", "")}
-        return node
-    if node.get("class") == "SUBQUERY" or node.get("class") == "LAMBDA" and node.get("syntax_type") != "SINGLE_ARROW":
-        return node
-    changed: Node = {}
-    for key, value in node.items():
-        if type(value) is dict and key != "type_expr":
-            new: Any = substitute(value, aliases, scope, aliases_first)
-            if new is not value:
-                changed[key] = new
-        elif type(value) is list and value:
-            new = [substitute(v, aliases, scope, aliases_first) if type(v) is dict else v for v in value]
-            if any(n is not v for n, v in zip(new, value, strict=True)):
-                changed[key] = new
-    return {**node, **changed} if changed else node

@@ -1,0 +1,87 @@
+"""ROLLUP, CUBE and GROUPING SETS with a group of all rows: over no rows DuckDB shows that group, Spark shows none.
+
+So the groups are followed by what the same SELECT says of no rows at all, where there are none: each key is NULL there,
+each aggregate that of nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from runtime.sql.asking.scope import Columns, Scope
+from runtime.sql.asking.tree import Node, first_offset, own, walk
+from runtime.sql.expressions.correlated import is_correlated
+from runtime.sql.expressions.expr import Expressions
+from runtime.sql.model import Refused
+
+from .aliases import substitute
+from .stars import every
+from .unnest import is_apart
+
+if TYPE_CHECKING:
+    from .query import Queries
+
+
+def written(of: Queries, node: Node, scope: Scope) -> tuple[str, Columns]:
+    """Spark text and columns of a SELECT."""
+    text, columns = of.select(node, scope)
+    sets = node["group_sets"]
+    if len(sets) < 2 or all(sets) or is_apart(node):
+        return text, columns
+    if scope.parent is not None and is_correlated(scope, node):
+        told = "ROLLUP, CUBE or GROUPING SETS with a group of all rows in a correlated subquery"
+        raise Refused(f"{told} (group by the columns of the query around, and join)", first_offset(node), hint=False)
+    apart = Scope(scope.gate, scope.parent, scope.ctes, scope.tables)
+    other, found = of.select(of_no_rows(of.expressions(scope), node), apart)
+    return f"SELECT * FROM ({text}) UNION ALL {of.shaped(other, found, columns, node)}", columns
+
+
+def of_no_rows(w: Expressions, node: Node) -> Node:
+    """The SELECT as one group of no rows, which is left out where there are some."""
+    keys = {w.form(group): group for group in w.scope.groups}
+    clauses = ("select_list", "having", "qualify")
+    select = node | {clause: without_keys(w, node.get(clause), keys) for clause in clauses}
+    having = [none_of(w, node), *filter(None, [select["having"]])]
+    both = parsed(w, "a AND b")
+    return select | {
+        "group_expressions": [],
+        "group_sets": [],
+        "where_clause": parsed(w, "false"),
+        "having": having[0] if len(having) == 1 else {**both, "children": having},
+        "modifiers": [m for m in node["modifiers"] if m["type"] == "LIMIT_MODIFIER"],
+    }
+
+
+def without_keys(w: Expressions, value: Any, keys: dict[str, Node]) -> Any:
+    """An expression with NULL for each key; not below an aggregate, which is of rows."""
+    if type(value) is list:
+        return [without_keys(w, item, keys) for item in value]
+    if type(value) is not dict or value.get("class") == "SUBQUERY":
+        return value
+    if value.get("class") == "FUNCTION" and value["function_name"] in w.scope.gate.aggregates:
+        return value
+    alias = value.get("alias") or ""
+    if "class" in value and (group := keys.get(w.form(value))):
+        return {**parsed(w, f"CAST(NULL AS {w.type(group)})"), "alias": alias}
+    if value.get("type") == "GROUPING_FUNCTION":
+        return {**parsed(w, f"CAST({2 ** len(value['children']) - 1} AS BIGINT)"), "alias": alias}
+    return {key: without_keys(w, item, keys) if key != "type_expr" else item for key, item in value.items()}
+
+
+def none_of(w: Expressions, node: Node) -> Node:
+    """That FROM and WHERE have no rows."""
+    found = parsed(w, "NOT EXISTS (SELECT 1 FROM t WHERE true)")
+    aliases = {item["alias"].lower(): {**item, "alias": ""} for item in node["select_list"] if item.get("alias")}
+    inner = next(part["subquery"]["node"] for part in walk(found) if "subquery" in part)
+    unnested = [n for n in own(node["select_list"]) if n.get("function_name") in ("unnest", "unlist")]
+    inner["select_list"] = unnested or inner["select_list"]
+    inner["from_table"] = node["from_table"]
+    where = node.get("where_clause")
+    inner["where_clause"] = substitute(every(where, w.scope), aliases, w.scope) if where else None
+    return found
+
+
+def parsed(w: Expressions, sql: str) -> Node:
+    found: Node = copy.deepcopy(w.scope.gate.parse(f"SELECT {sql}")["node"]["select_list"][0])
+    return found
