@@ -1,16 +1,20 @@
-"""Subqueries over columns of the query around them."""
+"""Subqueries over columns of the query around them, and what such columns make of an expression."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from runtime.sql.asking.said import GateError
 from runtime.sql.asking.scope import Scope, where
-from runtime.sql.asking.tree import Node
+from runtime.sql.asking.tree import Node, own
 from runtime.sql.model import Refused
+from runtime.sql.scalar import plain
 
 if TYPE_CHECKING:
     from .expr import Expressions
+
+#: What makes of a SELECT with aggregates another number of rows than one, or a condition of it.
+BESIDE_ROWS = ("group_expressions", "group_sets", "having", "qualify", "modifiers", "sample")
 
 
 def is_correlated(scope: Scope, query: Node) -> bool:
@@ -31,3 +35,44 @@ def of_group(w: Expressions, node: Node, text: str) -> str:
         told = "a subquery over columns of GROUPING SETS, ROLLUP or CUBE (write it in a query around the groups)"
         raise Refused(told, where(node), hint=False)
     return f"any_value({text})"
+
+
+def is_varying(scope: Scope, node: Node) -> bool:
+    """Whether an expression is another one in other rows."""
+    parts = list(own(node))
+    queries = [part["subquery"]["node"] for part in parts if part.get("class") == "SUBQUERY"]
+    named = [part for part in parts if part.get("class") == "COLUMN_REF"]
+    return (
+        any(part.get("class") == "POSITIONAL_REFERENCE" for part in parts)
+        or any(scope.resolve(part["column_names"]) for part in named)
+        or any(is_correlated(scope, query) for query in queries)
+        or plain.holds_drawn(node)
+    )
+
+
+def of_one_row(w: Expressions, node: Node) -> Node | None:
+    """An expression of aggregates and of columns around the subquery whose value it is, as the expression of
+    subqueries for each aggregate: Spark knows such columns in a WHERE alone. None for what is nothing of the kind."""
+    query = node["subquery"]["node"]
+    if node["subquery_type"] != "SCALAR" or query["type"] != "SELECT_NODE" or len(query["select_list"]) != 1:
+        return None
+    if any(query.get(clause) for clause in BESIDE_ROWS) or query["from_table"]["type"] == "EMPTY":
+        return None
+    if any(part.get("class") in ("SUBQUERY", "WINDOW", "LAMBDA", "STAR") for part in own(query["select_list"])):
+        return None
+    summed: list[Node] = []
+    beside: list[Node] = []
+
+    def apart(value: Any) -> Any:
+        if type(value) is list:
+            return [apart(item) for item in value]
+        if type(value) is not dict:
+            return value
+        if value.get("class") == "FUNCTION" and value["function_name"] in w.scope.gate.aggregates:
+            summed.append(value)
+            return {**node, "alias": "", "subquery": {**node["subquery"], "node": {**query, "select_list": [value]}}}
+        beside.extend([value] if value.get("class") == "COLUMN_REF" else [])
+        return {key: apart(item) if key != "type_expr" else item for key, item in value.items()}
+
+    found: Node = apart(query["select_list"][0])
+    return {**found, "alias": ""} if summed and beside else None

@@ -320,6 +320,8 @@ class Expressions:
     def subquery(self, node: Node) -> E:
         if tableless.is_tableless(self, node):
             return tableless.write(self, node)
+        if parted := correlated.of_one_row(self, node):
+            return self.write(parted)
         kind, inner = node["subquery_type"], node["subquery"]["node"]
         if kind != "SCALAR":
             self.queries.semi.add(id(inner))

@@ -84,7 +84,7 @@ def of_distinct(select: Node, columns: Columns) -> Node:
     plain = all(is_alike(kind) for _, kind in columns) and not any(map(collations.holds, select["select_list"]))
     if plain or kept == select["modifiers"] or select["qualify"] or is_summed(select):
         return select
-    return {**select, "modifiers": kept, "aggregate_handling": "FORCE_AGGREGATES"}
+    return {**select, "modifiers": kept, "aggregate_handling": "FORCE_AGGREGATES", "of_distinct": True}
 
 
 def is_summed(select: Node) -> bool:

@@ -11,6 +11,7 @@ from runtime.sql.asking.said import GateError
 from runtime.sql.asking.scope import Columns, Scope, parts, where
 from runtime.sql.asking.tree import Node, first_offset, own
 from runtime.sql.asking.types import Type, name_quoted
+from runtime.sql.expressions import correlated
 from runtime.sql.expressions.expr import E, Expressions
 from runtime.sql.expressions.sameness import is_made_of, same
 from runtime.sql.grouping import equality
@@ -195,8 +196,10 @@ class Queries:
     def groups(self, node: Node, projections: list[Node], aliases: Mapping[str, Node], scope: Scope) -> list[Node]:
         if node["aggregate_handling"] == "FORCE_AGGREGATES":
             plain = [{**p, "alias": ""} for p in projections if not scope.has_aggregate(p)]
+            kept = node.get("of_distinct")  # of GROUP BY ALL, what no column is in is no group
             varying = [p for p in plain if not self.expressions(scope).is_constant(p)]
-            scope.constant_groups = bool(plain) and not varying
+            varying = varying if kept else [p for p in varying if correlated.is_varying(scope, p)]
+            scope.constant_groups = bool(kept and plain and not varying)
             return varying
         out: list[Node] = []
         constants: list[Node] = []
