@@ -10,6 +10,8 @@ from runtime.sql.asking.tree import Node, own
 from runtime.sql.model import Refused
 from runtime.sql.scalar import plain
 
+from . import tableless
+
 if TYPE_CHECKING:
     from .expr import Expressions
 
@@ -76,3 +78,17 @@ def of_one_row(w: Expressions, node: Node) -> Node | None:
 
     found: Node = apart(query["select_list"][0])
     return {**found, "alias": ""} if summed and beside else None
+
+
+def check_summed(w: Expressions, node: Node) -> None:
+    """Refuses what Spark plans and cannot run: a correlated subquery in an aggregate that is a correlated one's
+    value."""
+    query = node["subquery"]["node"]
+    listed = list(own(query.get("select_list")))
+    summed = [n for n in listed if n.get("class") == "FUNCTION" and n["function_name"] in w.scope.gate.aggregates]
+    for part in own(summed):
+        if part.get("class") != "SUBQUERY" or tableless.is_tableless(w, part):
+            continue
+        if is_correlated(w.scope, part["subquery"]["node"]) and is_correlated(w.scope, query):
+            told = "a subquery over columns of the one around it in an aggregate of that (join, or write LATERAL)"
+            raise Refused(told, where(part), hint=False)

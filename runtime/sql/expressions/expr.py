@@ -339,6 +339,7 @@ class Expressions:
         if len(columns) != 1:
             raise Refused("a subquery of several columns as a value", where(node))
         if kind == "SCALAR":
+            correlated.check_summed(self, node)
             return E(correlated.of_group(self, node, f"({text})"), columns[0][1])
         if kind == "ANY" and node["comparison_type"] in COMPARE:
             return among.one(self, node, text, columns[0][1])
