@@ -16,12 +16,31 @@ import org.apache.spark.api.python.PythonFunction;
 import org.apache.spark.api.python.SimplePythonFunction;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Ascending$;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GetStructField;
+import org.apache.spark.sql.catalyst.expressions.If;
+import org.apache.spark.sql.catalyst.expressions.IsNotNull;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.MonotonicallyIncreasingID;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
 import org.apache.spark.sql.catalyst.expressions.PythonUDF;
+import org.apache.spark.sql.catalyst.expressions.RowFrame$;
+import org.apache.spark.sql.catalyst.expressions.SortOrder;
+import org.apache.spark.sql.catalyst.expressions.SpecifiedWindowFrame;
+import org.apache.spark.sql.catalyst.expressions.UnboundedFollowing$;
+import org.apache.spark.sql.catalyst.expressions.UnboundedPreceding$;
+import org.apache.spark.sql.catalyst.expressions.WindowExpression;
+import org.apache.spark.sql.catalyst.expressions.WindowFrame;
+import org.apache.spark.sql.catalyst.expressions.WindowSpecDefinition;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
+import org.apache.spark.sql.catalyst.expressions.aggregate.CollectList;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
+import org.apache.spark.sql.catalyst.expressions.aggregate.DeclarativeAggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.ArrowEvalPython;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -30,8 +49,12 @@ import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MapInArrow;
+import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Repartition;
+import org.apache.spark.sql.catalyst.plans.logical.RepartitionByExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
@@ -172,6 +195,7 @@ public class Passes extends Rule {
 
         LogicalPlan pass(ArrowEvalPython eval, List kept, List need) {
             List udfs = list(eval.udfs());
+            Map first = repeated(eval.child());
             if (eval.evalType() != SCALAR) {
                 return null;
             }
@@ -188,7 +212,7 @@ public class Passes extends Rule {
             List places = new ArrayList();
             each = udfs.iterator();
             while (each.hasNext()) {
-                places.add(placed(list(((PythonUDF) each.next()).children()), inputs));
+                places.add(placed(list(((PythonUDF) each.next()).children()), inputs, first));
             }
             Set read = new HashSet();
             each = need.iterator();
@@ -211,7 +235,10 @@ public class Passes extends Rule {
             if (along.size() > most + inputs.size()) {
                 return null;
             }
-            LogicalPlan child = below(eval.child(), asked);
+            LogicalPlan child = grouped(eval.child(), inputs, along, (PythonUDF) udfs.get(0));
+            if (child == null) {
+                child = below(eval.child(), asked);
+            }
 
             Pass pass = started(child, inputs, along);
             List results = list(eval.resultAttrs());
@@ -228,11 +255,11 @@ public class Passes extends Rule {
         }
 
         /** The column that each argument is in, which is added where it is new. */
-        List placed(List arguments, List inputs) {
+        List placed(List arguments, List inputs, Map first) {
             List found = new ArrayList();
             Iterator each = arguments.iterator();
             while (each.hasNext()) {
-                Expression argument = (Expression) each.next();
+                Expression argument = (Expression) ((Expression) each.next()).transform(new Swapped(first));
                 int at = -1;
                 for (int i = 0; i < inputs.size() && at < 0; i++) {
                     at = argument.deterministic() && argument.semanticEquals((Expression) inputs.get(i)) ? i : -1;
@@ -244,6 +271,108 @@ public class Passes extends Rule {
                 found.add(Integer.valueOf(at));
             }
             return found;
+        }
+
+        /** An aggregate whose lists the worker makes, of rows in the order of their groups: Spark holds the list of a
+         *  group in memory, which a large one would end. Null where they stay Spark's. `inputs`, which are computed of
+         *  what it gives, become columns of it, and so does what HAVING says of a group without DuckDB. */
+        LogicalPlan grouped(LogicalPlan plan, List inputs, List along, PythonUDF like) {
+            Expression having = null;
+            plan = bare(plan);
+            if (plan instanceof Filter) {
+                having = ((Filter) plan).condition();
+                plan = bare(((Filter) plan).child());
+            }
+            if (!(plan instanceof Aggregate)) {
+                return null;
+            }
+            Aggregate given = (Aggregate) plan;
+            Map values = new HashMap();
+            List outputs = new ArrayList();
+            Set read = ids(along);
+            read.addAll(ids(inputs));
+            Iterator each = list(given.aggregateExpressions()).iterator();
+            while (each.hasNext()) {
+                NamedExpression one = (NamedExpression) each.next();
+                values.put(one.exprId(), value((Expression) one));
+                if (read.contains(one.exprId())) {
+                    outputs.add(one);
+                }
+            }
+            int own = outputs.size();
+            for (int i = 0; i < inputs.size(); i++) {
+                if (!(inputs.get(i) instanceof Attribute)) {
+                    outputs.add(alias((Expression) ((Expression) inputs.get(i)).transform(new Swapped(values)), "__in" + i));
+                }
+            }
+            if (having != null) {
+                outputs.add(alias((Expression) having.transform(new Swapped(values)), "__having"));
+            }
+            if (!isGrouped(list(given.groupingExpressions()), outputs)) {
+                return null;
+            }
+            for (int i = 0, at = own; i < inputs.size(); i++) {
+                if (!(inputs.get(i) instanceof Attribute)) {
+                    inputs.set(i, ((NamedExpression) outputs.get(at++)).toAttribute());
+                }
+            }
+            List all = list(given.expressions());
+            given = new Aggregate(given.groupingExpressions(), seq(outputs), below(given.child(), all), given.hint());
+            given = (Aggregate) flat(given);
+
+            List keys = list(given.groupingExpressions());
+            List rows = new ArrayList();
+            for (int i = 0; i < keys.size(); i++) {
+                rows.add(alias((Expression) keys.get(i), "__key" + i));
+            }
+            Alias order = alias(new MonotonicallyIncreasingID(), "__order");
+            Attribute at = order.toAttribute().withNullability(true);
+            Groups groups = new Groups(rows, list(given.aggregateExpressions()), keys, new IsNotNull(at));
+            rows.add(order);
+            LogicalPlan parted = new Project(seq(rows), given.child());
+            parted = keys.isEmpty() ? new Repartition(1, true, withNone(parted))
+                : new RepartitionByExpression(seq(groups.keys), parted, scala.Option.empty(), scala.Option.empty());
+            List orders = new ArrayList();
+            for (int i = 0; i < keys.size(); i++) {
+                orders.add(ascending((Expression) groups.keys.get(i)));
+            }
+            orders.add(ascending(at));
+            LogicalPlan sorted = new Sort(seq(orders), false, parted, scala.Option.empty());
+            if (!groups.windows.isEmpty()) {
+                sorted = new Window(seq(groups.windows), seq(groups.keys), empty(), sorted, scala.Option.empty());
+            }
+
+            Pass pass = new Pass();
+            pass.child = sorted;
+            pass.sent = groups.sent;
+            pass.columns = groups.sent.size() + 1; // the last one counts the rows of a group
+            pass.steps.add("[\"group\", " + keys.size() + ", " + groups.lists + "]");
+            pass.function = (SimplePythonFunction) like.func();
+            int last = groups.places.size() - (having == null ? 0 : 1);
+            if (having != null) {
+                pass.steps.add("[\"keep\", " + groups.places.get(last) + "]");
+            }
+            for (int i = 0; i < last; i++) {
+                int place = ((Integer) groups.places.get(i)).intValue();
+                pass.back.add(Integer.valueOf(place < 0 ? groups.sent.size() : place));
+                Attribute column = ((NamedExpression) list(given.aggregateExpressions()).get(i)).toAttribute();
+                pass.output.add(column.withName("c" + i).withNullability(true));
+            }
+            return planned(pass);
+        }
+
+        /** With a row of NULLs before the others, since Spark asks no worker about no rows. */
+        LogicalPlan withNone(LogicalPlan plan) {
+            List none = new ArrayList();
+            Iterator each = list(plan.output()).iterator();
+            while (each.hasNext()) {
+                Attribute column = (Attribute) each.next();
+                none.add(alias(new Literal(null, column.dataType()), column.name()));
+            }
+            List both = new ArrayList();
+            both.add(plan);
+            both.add(new Project(seq(none), new OneRowRelation()));
+            return new Union(seq(both), false, false);
         }
 
         /** One that goes on from another pass, if nothing stands between them; else a new one. */
@@ -293,7 +422,7 @@ public class Passes extends Rule {
                 free = !((NamedExpression) others.get(i)).name().equalsIgnoreCase(((Attribute) one).name());
             }
             return free ? (NamedExpression) one
-                : new Alias(one, "__i" + others.size(), id(), empty(), scala.Option.empty(), empty());
+                : alias(one, "__i" + others.size());
         }
 
         /** The attributes that stand for a column now: itself, or the fields of an answer. */
@@ -449,6 +578,153 @@ public class Passes extends Rule {
         }
     }
 
+    /** What is sent of the rows of an aggregate: the keys, what is listed, and what Spark says of each group, beside
+     *  each of its rows. */
+    private static class Groups {
+        final List keys = new ArrayList();
+        final List windows = new ArrayList();
+        final List windowed = new ArrayList();
+        final List sent = new ArrayList();
+        /** The columns to be listed, and the one of each output; -1 for the number of rows. */
+        final List lists = new ArrayList();
+        final List places = new ArrayList();
+
+        /** Of a row that is one: of all rows, without keys, not the first. */
+        private final Expression real;
+
+        /** `rows`: the keys as columns, to which is added what else the rows need. */
+        Groups(List rows, List outputs, List grouping, Expression real) {
+            this.real = real;
+            for (int i = 0; i < rows.size(); i++) {
+                keys.add(((Alias) rows.get(i)).toAttribute());
+            }
+            sent.addAll(keys);
+            List listed = new ArrayList();
+            for (int i = 0; i < outputs.size(); i++) {
+                Expression one = value((Expression) outputs.get(i));
+                if (keyAt(one, grouping) >= 0) {
+                    places.add(Integer.valueOf(keyAt(one, grouping)));
+                } else if (isCount(one)) {
+                    places.add(Integer.valueOf(-1));
+                } else if (isList(one)) {
+                    places.add(listed((AggregateExpression) one, rows, listed));
+                } else {
+                    places.add(Integer.valueOf(sent.size()));
+                    sent.add(alias((Expression) one.transform(new Windowed(this, rows, grouping)), "__of" + sent.size()));
+                }
+            }
+        }
+
+        private Integer listed(AggregateExpression one, List rows, List listed) {
+            for (int i = 0; i < listed.size(); i += 2) {
+                if (isSame(one, (Expression) listed.get(i))) {
+                    return (Integer) listed.get(i + 1);
+                }
+            }
+            Expression row = (Expression) list(one.aggregateFunction().children()).get(0);
+            if (one.filter().isDefined()) {
+                row = new If((Expression) one.filter().get(), row, new Literal(null, row.dataType()));
+            }
+            Integer at = Integer.valueOf(sent.size());
+            Alias column = alias(row, "__list" + at);
+            rows.add(column);
+            sent.add(column.toAttribute().withNullability(true));
+            lists.add(at);
+            listed.add(one);
+            listed.add(at);
+            return at;
+        }
+
+        /** The column in which a window has the value of a whole group. */
+        Attribute windowed(AggregateExpression one, List rows) {
+            for (int i = 0; i < windowed.size(); i++) {
+                if (one.semanticEquals((Expression) windowed.get(i))) {
+                    return ((NamedExpression) windows.get(i)).toAttribute();
+                }
+            }
+            windowed.add(one);
+            Iterator each = list(one.references().toSeq()).iterator();
+            while (each.hasNext()) {
+                Attribute read = (Attribute) each.next();
+                boolean there = false;
+                for (int i = 0; i < rows.size() && !there; i++) {
+                    there = ((NamedExpression) rows.get(i)).exprId().equals(read.exprId());
+                }
+                if (!there) {
+                    rows.add(read);
+                }
+            }
+            WindowFrame frame = new SpecifiedWindowFrame(RowFrame$.MODULE$, UnboundedPreceding$.MODULE$,
+                UnboundedFollowing$.MODULE$);
+            WindowSpecDefinition all = new WindowSpecDefinition(seq(keys), empty(), frame);
+            Alias column = alias(new WindowExpression(filtered(one), all), "__window" + windows.size());
+            windows.add(column);
+            return column.toAttribute();
+        }
+
+        /** Windows have no FILTER: what it leaves out is NULL, which no such aggregate takes into account. */
+        private Expression filtered(AggregateExpression one) {
+            List conditions = new ArrayList();
+            if (one.filter().isDefined()) {
+                conditions.add(one.filter().get());
+            }
+            if (keys.isEmpty()) {
+                conditions.add(real);
+            }
+            if (conditions.isEmpty()) {
+                return one;
+            }
+            Expression of = (Expression) list(one.aggregateFunction().children()).get(0);
+            List wanted = new ArrayList();
+            wanted.add(new If(anded(conditions), of, new Literal(null, of.dataType())));
+            Expression function = (Expression) one.aggregateFunction().withNewChildren(seq(wanted));
+            return new AggregateExpression((AggregateFunction) function, one.mode(), false, scala.Option.empty(),
+                one.resultId());
+        }
+    }
+
+    /** Keys, and aggregates as the columns of windows. */
+    private static class Windowed extends scala.runtime.AbstractPartialFunction {
+        private final Groups groups;
+        private final List rows;
+        private final List grouping;
+
+        Windowed(Groups groups, List rows, List grouping) {
+            this.groups = groups;
+            this.rows = rows;
+            this.grouping = grouping;
+        }
+
+        public boolean isDefinedAt(Object node) {
+            return node instanceof AggregateExpression || keyAt((Expression) node, grouping) >= 0;
+        }
+
+        public Object applyOrElse(Object node, scala.Function1 other) {
+            if (node instanceof AggregateExpression) {
+                return groups.windowed((AggregateExpression) node, rows);
+            }
+            int key = keyAt((Expression) node, grouping);
+            return key >= 0 ? groups.keys.get(key) : other.apply(node);
+        }
+    }
+
+    /** Attributes as other expressions. */
+    private static class Swapped extends scala.runtime.AbstractPartialFunction {
+        private final Map others;
+
+        Swapped(Map others) {
+            this.others = others;
+        }
+
+        public boolean isDefinedAt(Object node) {
+            return node instanceof Attribute && others.containsKey(((Attribute) node).exprId());
+        }
+
+        public Object applyOrElse(Object node, scala.Function1 other) {
+            return isDefinedAt(node) ? others.get(((Attribute) node).exprId()) : other.apply(node);
+        }
+    }
+
     private static class Fields extends scala.runtime.AbstractPartialFunction {
         private final Map fields;
 
@@ -482,6 +758,116 @@ public class Passes extends Rule {
         out.order(java.nio.ByteOrder.LITTLE_ENDIAN);
         out.put(before).put((byte) 'B').putInt(text.length).put(text).put(after);
         return out.array();
+    }
+
+    /** Whether the worker can make the lists of these groups: there is one, keys are equal where their values are, and
+     *  all else is one value of each group. */
+    private static boolean isGrouped(List keys, List outputs) {
+        for (int i = 0; i < keys.size(); i++) {
+            String kind = ((Expression) keys.get(i)).dataType().typeName();
+            if (!EXACT.contains(kind) && !kind.startsWith("decimal")) {
+                return false;
+            }
+        }
+        boolean lists = false;
+        for (int i = 0; i < outputs.size(); i++) {
+            Expression one = value((Expression) outputs.get(i));
+            lists |= isList(one);
+            if (!isList(one) && !isCount(one) && !isOfGroup(one, keys)) {
+                return false;
+            }
+        }
+        return lists;
+    }
+
+    private static final Set EXACT = new HashSet(java.util.Arrays.asList(new Object[] {"boolean", "byte", "short",
+        "integer", "long", "string", "date", "timestamp", "timestamp_ntz"}));
+
+    /** Whether keys and windows can say it: aggregates of the rows of a group, and nothing that is read beside them. */
+    private static boolean isOfGroup(Expression one, List keys) {
+        if (keyAt(one, keys) >= 0) {
+            return true;
+        }
+        if (one instanceof AggregateExpression) {
+            AggregateExpression of = (AggregateExpression) one;
+            boolean all = of.filter().isEmpty() && !keys.isEmpty();
+            return of.aggregateFunction() instanceof DeclarativeAggregate && !of.isDistinct()
+                && (all || list(of.aggregateFunction().children()).size() == 1);
+        }
+        Iterator each = list(one.children()).iterator();
+        boolean of = !(one instanceof Attribute) && one.deterministic();
+        while (of && each.hasNext()) {
+            of = isOfGroup((Expression) each.next(), keys);
+        }
+        return of;
+    }
+
+    private static boolean isList(Expression one) {
+        if (!(one instanceof AggregateExpression)) {
+            return false;
+        }
+        AggregateExpression list = (AggregateExpression) one;
+        return list.aggregateFunction() instanceof CollectList && !list.isDistinct() && travels(list.dataType());
+    }
+
+    private static boolean isCount(Expression one) {
+        if (!(one instanceof AggregateExpression)) {
+            return false;
+        }
+        AggregateExpression count = (AggregateExpression) one;
+        List counted = list(count.aggregateFunction().children());
+        return count.aggregateFunction() instanceof Count && !count.isDistinct() && count.filter().isEmpty()
+            && counted.size() == 1 && counted.get(0) instanceof Literal && ((Literal) counted.get(0)).value() != null;
+    }
+
+    private static int keyAt(Expression one, List keys) {
+        for (int i = 0; i < keys.size(); i++) {
+            if (one.semanticEquals((Expression) keys.get(i))) {
+                return i;
+            }
+        }
+        return -1;
+    }
+
+    private static Expression value(Expression one) {
+        return one instanceof Alias ? ((Alias) one).child() : one;
+    }
+
+    /** Of an aggregate's outputs those that another one before them is too. */
+    private static Map repeated(LogicalPlan plan) {
+        Map found = new HashMap();
+        List outputs = plan instanceof Aggregate ? list(((Aggregate) plan).aggregateExpressions()) : new ArrayList();
+        for (int i = 0; i < outputs.size(); i++) {
+            NamedExpression one = (NamedExpression) outputs.get(i);
+            for (int j = 0; j < i && !found.containsKey(one.exprId()); j++) {
+                if (isSame(value((Expression) one), value((Expression) outputs.get(j)))) {
+                    found.put(one.exprId(), ((NamedExpression) outputs.get(j)).toAttribute());
+                }
+            }
+        }
+        return found;
+    }
+
+    /** Whether two aggregates are one. Spark takes none of lists for another, whose order may differ. */
+    private static boolean isSame(Expression one, Expression other) {
+        Iterator each = list(one.children()).iterator();
+        while (each.hasNext()) {
+            Iterator inner = list(((Expression) each.next()).children()).iterator();
+            while (inner.hasNext()) {
+                if (!((Expression) inner.next()).deterministic()) {
+                    return false;
+                }
+            }
+        }
+        return one instanceof AggregateExpression && one.canonicalized().equals(other.canonicalized());
+    }
+
+    private static Alias alias(Expression one, String name) {
+        return new Alias(one, name, id(), empty(), scala.Option.empty(), empty());
+    }
+
+    private static SortOrder ascending(Expression one) {
+        return new SortOrder(one, Ascending$.MODULE$, NullsFirst$.MODULE$, empty());
     }
 
     /** Whether a value comes back from Arrow as it was. */
@@ -545,7 +931,10 @@ public class Passes extends Rule {
         Set found = new HashSet();
         Iterator each = (attributes instanceof List ? (List) attributes : list(attributes)).iterator();
         while (each.hasNext()) {
-            found.add(((Attribute) each.next()).exprId());
+            Object one = each.next();
+            if (one instanceof Attribute) {
+                found.add(((Attribute) one).exprId());
+            }
         }
         return found;
     }

@@ -15,6 +15,12 @@ from typing import Any
 MEMORY = "512MB"
 #: What DuckDB is asked at once, at least: rows, or bytes.
 ROWS, BYTES = 40_000, 16_000_000
+#: So many times as much where the rows are those of groups, which are fewer.
+GROUPED = 5
+#: Bytes of the values of a group, at most; with more rows than so many it is asked for alone, without a list.
+GROUP, LARGE = 512_000_000, 500_000
+#: Texts and names within DuckDB's SQL.
+QUOTED = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")""")
 #: Characters of a value that a message shows.
 SHOWN = 200
 #: Around the message of an error, so that it is found in what Spark makes of it.
@@ -35,7 +41,6 @@ class Asking:
         memory: str = MEMORY,
     ) -> None:
         self.name, self.inputs, self.expressions, self.memory = name, inputs, expressions, memory
-        self.sql = select(inputs, expressions)
         self.versions = versions or {}
 
     def answers(self, arrays: Sequence[Any]) -> list[Any]:
@@ -48,10 +53,19 @@ class Asking:
             names=[n for n, _ in self.inputs],
         )
         try:
-            found = ask(table, self.sql, self.memory)
+            found = self.asked(table, self.expressions)
         except Exception as error:
             raise ValueError(self.explained(table, error)) from None
         return [plain_times(c) for c in found.columns]
+
+    def asked(self, table: Any, expressions: Any) -> Any:
+        large = [name for name in table.column_names if is_large(table.column(name))]
+        if not large:
+            return ask(table, select(self.inputs, expressions), self.memory)
+        kinds = dict(self.inputs)
+        over = [(over_rows(sql, {name: kinds[name] for name in large}), *types) for sql, *types in expressions]
+        rows = {f"__{name}": values(table.column(name)) for name in large}
+        return ask(table, select([i for i in self.inputs if i[0] not in large], over), self.memory, rows)
 
     def check(self) -> None:
         unfit = missing(self.versions) if self.versions else ""
@@ -61,6 +75,8 @@ class Asking:
 
     def explained(self, table: Any, error: Exception) -> str:
         """The first row that fails by itself, in it the expression, and the values that it is made of."""
+        if table.num_rows == 1 and str(error).startswith("Out of Memory"):
+            return str(self.too_much(max((len(values(c)["u"]) for c in table.columns if is_large(c)), default=1)))
         low, high = 0, table.num_rows
         while high - low > 1:
             middle = (low + high) // 2
@@ -79,10 +95,17 @@ class Asking:
 
     def failure(self, part: Any, some: Any) -> str:
         try:
-            ask(part, select(self.inputs, some), self.memory)
+            self.asked(part, some)
         except Exception as error:
             return str(error) or type(error).__name__
         return ""
+
+    def too_much(self, rows: int) -> ValueError:
+        told = (
+            f"a group has {rows:,} rows or more, whose values do not fit into the {self.memory} of a task: group by "
+            f"more, or ask for what keeps no values, such as avg() and count()"
+        )
+        return ValueError(marked({"call": self.name, "at": 0, "message": told, "values": {}}))
 
 
 def evaluator(asking: Asking) -> Callable[..., Any]:
@@ -102,7 +125,7 @@ def passer(told: bytes) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """A function of record batches. Told as JSON: `calls`, each with what `Asking` needs and an Arrow schema of its
     answers; `steps` over the columns of a batch: `["call", name, columns]`, whose answers are further columns, and
     `["keep", column]`, by which other rows are left out; `back`, the columns that are the result, named c0, c1 and so
-    on."""
+    on. The first step may be `["group", keys, lists]`, see `grouped`."""
 
     def through(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow
@@ -114,14 +137,20 @@ def passer(told: bytes) -> Callable[[Iterator[Any]], Iterator[Any]]:
             for name, call in plan["calls"].items()
         }
         names = [f"c{i}" for i in range(len(plan["back"]))]
-        for batch in gathered(batches):
+        steps = plan["steps"]
+        if steps[0][0] == "group":
+            (_, *how), *steps = steps
+            found = grouped(gathered(batches, GROUPED), next(iter(asking.values())), *how)
+        else:
+            found = gathered(batches)
+        for batch in found:
             columns = batch.columns
-            for kind, *rest in plan["steps"]:
+            for kind, *rest in steps:
                 if kind == "call":
                     name, places = rest
                     given = [columns[i] for i in places] or [pyarrow.repeat(1, len(columns[0]))]
-                    found = asking[name].answers(given)
-                    columns += [a if a.type == to else a.cast(to) for a, to in zip(found, kinds[name])]
+                    answers = asking[name].answers(given)
+                    columns += [a if a.type == to else a.cast(to) for a, to in zip(answers, kinds[name])]
                 else:
                     columns = kept(columns, columns[rest[0]])
             yield pyarrow.RecordBatch.from_arrays([columns[i] for i in plan["back"]], names)
@@ -129,7 +158,7 @@ def passer(told: bytes) -> Callable[[Iterator[Any]], Iterator[Any]]:
     return through
 
 
-def gathered(batches: Iterator[Any]) -> Iterator[Any]:
+def gathered(batches: Iterator[Any], times: int = 1) -> Iterator[Any]:
     """The same rows in fewer batches: a question costs as much as some thousand rows, and Spark's batches are small,
     since it counts their rows and not their bytes."""
     import pyarrow
@@ -137,11 +166,91 @@ def gathered(batches: Iterator[Any]) -> Iterator[Any]:
     waiting: list[Any] = []
     for batch in batches:
         waiting.append(batch)
-        if sum(b.num_rows for b in waiting) >= ROWS or sum(b.nbytes for b in waiting) >= BYTES:
+        if sum(b.num_rows for b in waiting) >= times * ROWS or sum(b.nbytes for b in waiting) >= times * BYTES:
             yield pyarrow.concat_batches(waiting)
             waiting = []
     if waiting:
         yield pyarrow.concat_batches(waiting)
+
+
+def grouped(batches: Iterator[Any], asking: Asking, keys: int, lists: list[int]) -> Iterator[Any]:
+    """The groups of rows that come in the order of the first `keys` columns. Where there are none all rows are one
+    group, behind a first one that is none. Of each group come these `lists` (places of columns) of what is not NULL, of
+    the other columns the value of its first row, and then the number of its rows; a large one comes alone. One that
+    does not fit is an error of `asking`."""
+    import pyarrow
+
+    pieces: list[Any] = []  # of the last group, of which more may come
+    for batch in batches:
+        if pieces and not is_one(pieces[-1], batch, keys):
+            yield listed(pyarrow.concat_batches(pieces), keys, lists)
+            pieces = []
+        first = begins(batch, keys)
+        last, rows = first[-1].as_py(), sum(piece.num_rows for piece in pieces)
+        if not last:
+            pieces.append(batch)
+            if sum(piece.nbytes for piece in pieces) > GROUP:
+                raise asking.too_much(rows + batch.num_rows)
+            continue
+        if rows > LARGE:
+            end = first[1].as_py()
+            yield listed(pyarrow.concat_batches([*pieces, batch.slice(0, end)]), keys, lists)
+            pieces, batch, last = [], batch.slice(end), last - end
+        if pieces or last:
+            yield listed(pyarrow.concat_batches([*pieces, batch.slice(0, last)]), keys, lists)
+        pieces = [batch.slice(last)]
+    if pieces:
+        yield listed(pyarrow.concat_batches(pieces), keys, lists)
+
+
+def is_one(batch: Any, following: Any, keys: int) -> bool:
+    """Whether the last group of some rows goes on in the following."""
+    import pyarrow
+
+    both = pyarrow.concat_batches([batch.slice(batch.num_rows - 1), following.slice(0, 1)])
+    return len(begins(both, keys)) == 1
+
+
+def begins(batch: Any, keys: int) -> Any:
+    """Where groups begin in rows of which there are some."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    first = pyarrow.array([0], pyarrow.uint64())
+    changes = None
+    for column in batch.columns[:keys]:
+        one, other = column.slice(1), column.slice(0, len(column) - 1)
+        differ = pc.fill_null(pc.not_equal(one, other), False)
+        differ = pc.or_(differ, pc.not_equal(pc.is_null(one), pc.is_null(other)))
+        changes = differ if changes is None else pc.or_(changes, differ)
+    if changes is None:
+        return first
+    return pyarrow.concat_arrays([first, pc.add(pc.indices_nonzero(changes), pyarrow.scalar(1, pyarrow.uint64()))])
+
+
+def listed(batch: Any, keys: int, lists: list[int]) -> Any:
+    """A row for each group, as `grouped` says."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    first = begins(batch, keys)
+    ends = pyarrow.concat_arrays([first.cast(pyarrow.int32()), pyarrow.array([batch.num_rows], pyarrow.int32())])
+    found = []
+    for at, column in enumerate(batch.columns):
+        if at not in lists:
+            found.append(column.take(first))
+            continue
+        offsets = ends
+        if column.null_count:
+            there = column.is_valid()
+            before = pyarrow.concat_arrays(
+                [pyarrow.array([0], pyarrow.int32()), pc.cumulative_sum(there.cast("int32"))]
+            )
+            offsets, column = before.take(ends), column.filter(there)
+        found.append(pyarrow.ListArray.from_arrays(offsets, column))
+    rows = pc.subtract(ends.slice(1), ends.slice(0, len(ends) - 1)).cast(pyarrow.int64())
+    found.append(rows if keys else pc.subtract(rows, 1))
+    return pyarrow.RecordBatch.from_arrays(found, [str(i) for i in range(len(found))])
 
 
 def kept(columns: list[Any], wanted: Any) -> list[Any]:
@@ -180,11 +289,39 @@ def select(inputs: Any, expressions: Any) -> str:
         f"{sql} AS f{i}" if kind == carried else f"CAST({sql} AS {carried}) AS f{i}"
         for i, (sql, kind, carried) in enumerate(expressions)
     )
-    return f"SELECT {wanted} FROM (SELECT {given} FROM __batch)"
+    return f"SELECT {wanted} FROM (SELECT {given or 1} FROM __batch)"
 
 
-def ask(table: Any, sql: str, memory: str) -> Any:
-    """The answer as a table, from the worker's one connection."""
+def is_large(column: Any) -> bool:
+    """Whether it is the list of one large group."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    if len(column) != 1 or not pyarrow.types.is_list(column.type):
+        return False
+    return (pc.list_value_length(column)[0].as_py() or 0) > LARGE
+
+
+def values(column: Any) -> Any:
+    """The rows of a list, `u`, as a table."""
+    import pyarrow
+
+    return pyarrow.table({"u": column.chunk(0).flatten()})
+
+
+def over_rows(sql: str, kinds: dict[str, str]) -> str:
+    """An expression over lists as one over their rows: beside its rows a list would be held twice."""
+    parts = QUOTED.split(sql)
+    for name, kind in kinds.items():
+        rows = f"SELECT CAST(u AS {kind[:-2]}) AS u FROM __{name}"
+        for at in range(0, len(parts), 2):
+            parts[at] = parts[at].replace(f"(SELECT unnest({name}) AS u)", f"({rows})")
+            parts[at] = re.sub(rf"\b{name}\b", f"(SELECT list(u) FROM ({rows}))", parts[at])
+    return "".join(parts)
+
+
+def ask(table: Any, sql: str, memory: str, others: dict[str, Any] | None = None) -> Any:
+    """The answer as a table, from the worker's one connection. `others`: further tables by their names."""
     import duckdb
 
     con = getattr(duckdb, "__ondatra__", None)
@@ -201,11 +338,14 @@ def ask(table: Any, sql: str, memory: str) -> Any:
         con.execute("SET temp_directory = ''; SET enable_external_access = false; SET max_expression_depth = 2000")
         con.execute("SET lock_configuration = true")
         setattr(duckdb, "__ondatra__", con)  # noqa: B010  # for the next task of this worker
-    con.register("__batch", table)
+    tables = {"__batch": table, **(others or {})}
+    for name, rows in tables.items():
+        con.register(name, rows)
     try:
         return con.sql(sql).to_arrow_table()
     finally:
-        con.unregister("__batch")
+        for name in tables:
+            con.unregister(name)
 
 
 def as_json(array: Any) -> Any:

@@ -174,8 +174,9 @@ def _functions() -> list[str]:
         "",
         named(scalars()),
         "",
-        f"DuckDB, over the rows that Spark collected for a group or a window: aggregates with an ORDER BY or DISTINCT "
-        f"that is not Spark's, and {named(others)}. A group has to fit into memory (512 MB). Window frames in GROUPS, "
+        "DuckDB, over the rows that Spark sorted for a group, or collected for a window: aggregates with an ORDER BY "
+        f"or DISTINCT that is not Spark's, and {named(others)}. The values of a group have to fit into 512 MB, some "
+        "twenty million numbers. Window frames in GROUPS, "
         "with EXCLUDE, over times, of months with days, and what else Spark has not, it computes for each row over the "
         "list of its partition, which should have some thousand rows at most.",
         "",

@@ -110,6 +110,13 @@ def test_conditions_and_expressions_of_one_table_are_one_pass_that_sends_and_giv
     assert (sent, "Python" in found) == ([("note, name", "c0")], False)
 
 
+def test_spark_makes_no_list_of_a_group_and_one_pass_answers_for_all_its_aggregates(spark: Any) -> None:
+    found = plan(
+        spark, "SELECT name, median(id) AS m, mode(note) AS o, count(*) AS n FROM t GROUP BY name HAVING n > 1"
+    )
+    assert (found.count("MapInArrow"), "collect_list" in found, "Aggregate" in found) == (1, False, False)
+
+
 def test_a_join_on_computed_keys_is_an_equi_join(spark: Any) -> None:
     found = plan(spark, "SELECT a.id FROM t a JOIN t b ON trim(a.name) = reverse(b.name) AND a.id = b.id")
     assert "HashJoin" in found or "SortMergeJoin" in found
@@ -141,6 +148,11 @@ def test_a_model_that_only_hands_on_many_columns_keeps_them_from_the_worker(spar
         "SELECT reverse(name) AS u FROM v UNION ALL SELECT trim(s) FROM v WHERE len(s) > 0 ORDER BY 1 NULLS LAST",
         "SELECT name FROM v WHERE reverse(name) IN (SELECT trim(name) FROM v WHERE len(name) = 1) ORDER BY name",
         "SELECT reverse(name) AS u, (SELECT max(trim(w.s)) FROM v w WHERE w.id = v.id) AS l FROM v ORDER BY 1 LIMIT 2",
+        "SELECT i4 AS k, list(name ORDER BY id) AS l, count(*) AS n, median(id) + max(id) AS m, sum(i8) FILTER (WHERE "
+        "id > 0) AS s FROM v GROUP BY k HAVING count(*) > 1 ORDER BY mode(name)",
+        "SELECT b, i1, i2, i8, n, s, d, t, z, list(name) AS l, any_value(r) AS a FROM v GROUP BY ALL ORDER BY l",
+        "SELECT list(name) FILTER (WHERE id <> 1) AS l, mode(m) AS m, max(s) AS s, count(i4) AS c, count(*) n FROM v",
+        "SELECT list(name) AS l, median(i4) AS m, sum(i4) AS s, count(s) AS c, count(*) AS n FROM v WHERE id > 9",
         "SELECT l, m, r, list_transform(l, lambda x: x + 1) AS f, r.b[1:1] AS g, m['a'] AS h FROM v ORDER BY id",
     ],
 )

@@ -118,3 +118,54 @@ def test_a_pass_computes_leaves_out_and_gives_back_what_is_asked_for() -> None:
         [{"c0": 2, "c1": 1, "c2": "AB"}, {"c0": 3, "c1": 4, "c2": "BBB"}],
     ]
     assert found[0].schema == pa.schema([("c0", pa.int32()), ("c1", pa.int64()), ("c2", pa.string())])
+
+
+def rows(*of: tuple[str | None, int | None]) -> pa.RecordBatch:
+    kind = pa.struct([("a0", pa.int64())])
+    values = [None if v is None else {"a0": v} for _, v in of]
+    return pa.RecordBatch.from_arrays([pa.array([k for k, _ in of], pa.string()), pa.array(values, kind)], ["k", "v"])
+
+
+MEDIAN = duck_task.Asking(
+    "duck_1",
+    (("i0", "STRUCT(a0 BIGINT)[]"),),
+    (("(SELECT median(u.a0) || ' i0' FROM (SELECT unnest(i0) AS u))", "VARCHAR", "VARCHAR"),),
+)
+PARTS = [
+    rows((None, 1)),
+    rows((None, 3), ("a", 5), ("b", None), ("b", 1)),
+    rows(("b", 2), ("b", 3)),
+    rows(("b", 4)),
+    rows(("c", 7)),
+]
+FOUND = [(None, "2.0 i0", 2), ("a", "5.0 i0", 1), ("b", "2.5 i0", 5), ("c", "7.0 i0", 1)]
+
+
+def medians(parts: list[pa.RecordBatch]) -> list[tuple[Any, ...]]:
+    found = []
+    for keys, lists, counts in (part.columns for part in duck_task.grouped(iter(parts), MEDIAN, 1, [1])):
+        found += zip(keys.to_pylist(), MEDIAN.answers([lists])[0].to_pylist(), counts.to_pylist(), strict=True)
+    return found
+
+
+@pytest.mark.parametrize("large", [1, 2, 100])
+def test_groups_that_go_over_several_batches_are_answered_whole(monkeypatch: pytest.MonkeyPatch, large: int) -> None:
+    monkeypatch.setattr(duck_task, "LARGE", large)
+    assert medians(PARTS) == FOUND
+
+
+def test_all_rows_are_one_group_without_the_first_which_is_none() -> None:
+    [part] = duck_task.grouped(iter([rows((None, None)), rows((None, 4), (None, 6))]), MEDIAN, 0, [1])
+    assert [c.to_pylist() for c in part.columns] == [[None], [[{"a0": 4}, {"a0": 6}]], [2]]
+
+
+def test_a_group_that_does_not_fit_is_told_with_its_expression(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(duck_task, "GROUP", 30)
+    with pytest.raises(ValueError) as caught:
+        medians(PARTS)
+    call = Call("duck_1", (), (), "", ((3, "median(x)"),))
+    assert duck.said(caught.value, [call]) == (
+        3,
+        "median(x): a group has 4 rows or more, whose values do not fit into the 512MB of a task: group by more, or "
+        "ask for what keeps no values, such as avg() and count()",
+    )
