@@ -59,6 +59,19 @@ class Asking:
         return [plain_times(c) for c in found.columns]
 
     def asked(self, table: Any, expressions: Any) -> Any:
+        """The answers as a table, of halves where the whole does not fit into memory."""
+        import duckdb
+        import pyarrow
+
+        try:
+            return self.asked_at_once(table, expressions)
+        except duckdb.OutOfMemoryException:
+            half = table.num_rows // 2
+            if not half:
+                raise
+        return pyarrow.concat_tables([self.asked(part, expressions) for part in (table[:half], table[half:])])
+
+    def asked_at_once(self, table: Any, expressions: Any) -> Any:
         large = [name for name in table.column_names if is_large(table.column(name))]
         if not large:
             return ask(table, select(self.inputs, expressions), self.memory)

@@ -7,6 +7,7 @@ import json
 from decimal import Decimal
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import BooleanType, IntegerType, StringType, StructType
@@ -169,3 +170,12 @@ def test_a_group_that_does_not_fit_is_told_with_its_expression(monkeypatch: pyte
         "median(x): a group has 4 rows or more, whose values do not fit into the 512MB of a task: group by more, or "
         "ask for what keeps no values, such as avg() and count()",
     )
+
+
+def test_rows_that_do_not_fit_into_memory_together_are_asked_for_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(duckdb, "__ondatra__", raising=False)  # its memory is that of the first question
+    median = duck_task.Asking("duck_1", MEDIAN.inputs, MEDIAN.expressions, memory="60MB")
+    groups = [{"a0": n} for n in range(20_000)]
+    lists = pa.array([groups] * 60, pa.list_(pa.struct([("a0", pa.int64())])))
+    assert median.answers([lists])[0].to_pylist() == ["9999.5 i0"] * 60
+    delattr(duckdb, "__ondatra__")
