@@ -26,7 +26,7 @@ from . import types
 from .bunches import FORM, Described, Renamed, described, is_renamed, plain_ctes, side_by_side, together
 from .confined import NO_EXTENSIONS
 from .said import GateError
-from .tree import Node, first_offset, line_of, quoted, walk
+from .tree import EMPTY, Node, first_offset, line_of, quoted, walk
 from .types import Type
 from .watch import limited
 
@@ -170,6 +170,10 @@ class Gate:
         """DuckDB's own spelling of a query node."""
         return str(self.run("SELECT json_deserialize_sql(?::JSON)", _written(node))[0][0])
 
+    def spelt(self, node: Node) -> str:
+        """The same of an expression."""
+        return self.text(alone({**node, "alias": ""})).removeprefix("SELECT ")
+
     def types(self, node: Node) -> list[Type]:
         """The types of a query node's columns, without the way over its text."""
         return [kind for _, kind in self._columns(node)]
@@ -259,26 +263,25 @@ class Gate:
             self._described[sql] = [(r[0], types.parse(r[1])) for r in rows]
         return self._described[sql]
 
-    def value(self, node: Node, select: Node) -> Any:
+    def value(self, node: Node) -> Any:
         """The value of an expression without columns, now, as Python has it."""
-        return self.run(self.text({**select, "select_list": [node]}))[0][0]
+        return self.run(self.text(alone(node)))[0][0]
 
-    def constant(self, node: Node, select: Node) -> Any:
+    def constant(self, node: Node) -> Any:
         """The same of an expression that always has the same one."""
-        return self._computed("SELECT * FROM ", node, select)[0]
+        return self._computed("SELECT * FROM ", node)[0]
 
-    def interval(self, node: Node, select: Node) -> tuple[Any, ...]:
+    def interval(self, node: Node) -> tuple[Any, ...]:
         """Months, days and microseconds of such an expression, named v."""
         return self._computed(
             "SELECT date_part('year', v) * 12 + date_part('month', v), date_part('day', v), date_part('hour', v) * "
             "3600000000 + "
             "date_part('minute', v) * 60000000 + date_part('microsecond', v) FROM ",
-            node,
-            select,
+            {**node, "alias": "v"},
         )
 
-    def _computed(self, question: str, node: Node, select: Node) -> tuple[Any, ...]:
-        written = _PLACE.sub(r"\g<1>0", _written({**select, "select_list": [node]}))
+    def _computed(self, question: str, node: Node) -> tuple[Any, ...]:
+        written = _PLACE.sub(r"\g<1>0", _written(alone(node)))
         key = question + written
         if key not in self._values:
             if len(self._values) > 20_000:
@@ -286,7 +289,7 @@ class Gate:
             try:
                 (self._values[key],) = self.run(question + _executed(written))
             except GateError:  # said better of its text
-                (self._values[key],) = self.run(f"{question}({self.text({**select, 'select_list': [node]})})")
+                (self._values[key],) = self.run(f"{question}({self.text(alone(node))})")
         return self._values[key]
 
     def ensure(self, tables: Mapping[str, tuple[Column, ...]]) -> None:
@@ -317,20 +320,19 @@ def _executed(written: str) -> str:
 
 def _written(node: Node) -> str:
     """A statement as DuckDB serializes it."""
-    statement = {"error": False, "statements": [{"node": node, "named_param_map": []}]}
-    try:
-        return orjson.dumps(statement).decode()
-    except TypeError:  # nested deeper than it goes
-        return json.dumps(statement)
+    return _dumped({"error": False, "statements": [{"node": node, "named_param_map": []}]})
 
 
 def placeless(node: Node) -> str:
     """A piece of a statement, wherever it stands in it: to be compared only."""
+    return _PLACE.sub("", _dumped(node))
+
+
+def _dumped(node: Node) -> str:
     try:
-        written = orjson.dumps(node).decode()
+        return orjson.dumps(node).decode()
     except TypeError:  # nested deeper than it goes
-        written = json.dumps(node)
-    return _PLACE.sub("", written)
+        return json.dumps(node)
 
 
 def _read(text: str) -> Any:
@@ -366,6 +368,22 @@ def gate() -> Gate:
 class _Asked:
     def __init__(self, sql: str, node: Node) -> None:
         self.sql, self.node, self.entries = sql, node, plain_ctes(node)
+
+
+def expression(sql: str) -> Node:
+    """An expression, parsed."""
+    found: Node = gate().parse(f"SELECT {sql}")["node"]["select_list"][0]
+    return found
+
+
+def conjunction(conditions: Sequence[Node]) -> Node:
+    """That all of these hold."""
+    return conditions[0] if len(conditions) == 1 else {**expression("true AND true"), "children": list(conditions)}
+
+
+def alone(node: Node) -> Node:
+    """A SELECT of one expression, over nothing."""
+    return {**template(), "select_list": [node], "from_table": EMPTY, "aggregate_handling": "STANDARD_HANDLING"}
 
 
 @cache

@@ -12,14 +12,12 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from runtime.sql.model import Refused
 
-from . import types
 from .gate import Gate, placeless, template
 from .said import GateError
-from .tree import Node, walk
+from .tree import EMPTY, NOWHERE, Node, first_offset
 from .types import Type, name_quoted
 
 Columns = list[tuple[str, Type]]
@@ -57,16 +55,6 @@ class Source:
 
 
 @dataclass
-class Lambda:
-    """A list function whose lambda is being written: enough to give its inner parts a type."""
-
-    over: Node
-    params: list[str]
-    types: list[Type]
-    spark: list[str]
-
-
-@dataclass
 class Scope:
     """The names that one SELECT sees; `parent` is the query around it."""
 
@@ -81,17 +69,12 @@ class Scope:
     constant_groups: bool = False
     groups: list[Node] = field(default_factory=list)
     group_sets: list[list[int]] = field(default_factory=list)
-    lambdas: list[Lambda] = field(default_factory=list)
     known: dict[int, Type] = field(default_factory=dict)
     kept: list[Node] = field(default_factory=list)  # nodes whose id() is a key of `known`
 
     def resolve(self, names: Sequence[str]) -> tuple[str, Type, list[str], Scope] | None:
         """Spark text, type, remaining struct fields and the scope of a column reference."""
         low = [n.lower() for n in names]
-        for frame in reversed(self.lambdas):
-            if low[0] in frame.params:
-                at = frame.params.index(low[0])
-                return frame.spark[at], frame.types[at], list(names[1:]), self
         for skip in (2, 1, 0):
             if len(low) <= skip:
                 continue
@@ -143,7 +126,7 @@ class Scope:
         node = copy.copy(template())
         node.update(
             select_list=select,
-            from_table=self.from_ast or _EMPTY,
+            from_table=self.from_ast or EMPTY,
             cte_map={"map": self.ctes},
             aggregate_handling="STANDARD_HANDLING",
         )
@@ -158,7 +141,7 @@ class Scope:
         lateral = copy.deepcopy(join["right"])
         lateral["subquery"]["node"] = node
         lateral["alias"] = "__q"
-        join.update(left=self.from_ast or _EMPTY, right=lateral)
+        join.update(left=self.from_ast or EMPTY, right=lateral)
         outer = copy.copy(base)
         star = copy.deepcopy(base["select_list"][0])
         star["relation_name"] = "__q"
@@ -211,7 +194,7 @@ class Scope:
         """An expression with the types of its columns, which together decide its type; empty for one of which more is
         needed."""
         written = placeless(bare(part))
-        if self.lambdas or _FORMLESS.search(written):
+        if _FORMLESS.search(written):
             return ()
         columns = []
         for names in _COLUMN.findall(written):
@@ -243,17 +226,12 @@ class Scope:
             if found and not found[2]:
                 return found[1]
         if id(node) not in self.known:
-            part, depth = bare(node), 0
-            for frame in reversed(self.lambdas):
-                part, depth = _transform(frame.over, frame.params, part), depth + 1
             try:
-                kind = self.types_of([part], self.grouped and self.has_aggregate(node))[0]
+                kind = self.types_of([bare(node)], self.grouped and self.has_aggregate(node))[0]
             except GateError as error:
                 raise Refused(
                     f"this expression, whose type DuckDB does not tell ({error.message.splitlines()[0]})", where(node)
                 ) from None
-            for _ in range(depth):
-                kind = kind.element
             self.tell(node, kind)
         return self.known[id(node)]
 
@@ -310,13 +288,8 @@ def parts(node: Node) -> list[Node]:
 
 def where(node: Node) -> int | None:
     """Where in the text an expression begins, as near as its parts know."""
-    at = [
-        n["query_location"]
-        for n in walk(node)
-        if isinstance(n.get("query_location"), int) and n["query_location"] < 2**62
-    ]
-    own = node.get("query_location", 2**63)
-    return own if own < 2**62 else min(at, default=None)
+    at: int = node.get("query_location", NOWHERE)
+    return at if at < NOWHERE else first_offset(node)
 
 
 def bare(node: Node) -> Node:
@@ -329,7 +302,7 @@ def call(name: str, *arguments: Node) -> Node:
         "class": "FUNCTION",
         "type": "FUNCTION",
         "alias": "",
-        "query_location": 18446744073709551615,
+        "query_location": NOWHERE,
         "query_location_length": 0,
         "function_name": name,
         "schema": "",
@@ -349,45 +322,7 @@ def column(*names: str) -> Node:
         "class": "COLUMN_REF",
         "type": "COLUMN_REF",
         "alias": "",
-        "query_location": 18446744073709551615,
+        "query_location": NOWHERE,
         "query_location_length": 0,
         "column_names": list(names),
     }
-
-
-def _transform(over: Node, params: list[str], body: Node) -> Node:
-    lhs = column(params[0]) if len(params) == 1 else call("row", *map(column, params))
-    arrow: dict[str, Any] = {
-        "class": "LAMBDA",
-        "type": "LAMBDA",
-        "alias": "",
-        "query_location": 18446744073709551615,
-        "query_location_length": 0,
-        "lhs": lhs,
-        "expr": body,
-        "syntax_type": "LAMBDA_KEYWORD",
-    }
-    return call("list_transform", over, arrow)
-
-
-_EMPTY: Node = {
-    "type": "EMPTY",
-    "alias": "",
-    "sample": None,
-    "query_location": 18446744073709551615,
-    "query_location_length": 0,
-}
-
-__all__ = [
-    "Columns",
-    "Lambda",
-    "Scope",
-    "Source",
-    "bare",
-    "call",
-    "children",
-    "column",
-    "parts",
-    "types",
-    "where",
-]

@@ -6,6 +6,8 @@ from typing import Any
 
 Node = dict[str, Any]
 NOWHERE = 18446744073709551615
+#: FROM nothing.
+EMPTY: Node = {"type": "EMPTY", "alias": "", "sample": None, "query_location": NOWHERE, "query_location_length": 0}
 
 
 def quoted(name: str) -> str:

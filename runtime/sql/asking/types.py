@@ -134,10 +134,6 @@ class Type:
         return _SPELT.get(self.name, self.name)
 
 
-def simple(name: str) -> Type:
-    return Type(name)
-
-
 BOOLEAN, INTEGER, BIGINT, HUGEINT, DOUBLE, VARCHAR, JSON, DATE, TIMESTAMP, TIMESTAMPTZ, NULL = map(
     Type,
     (

@@ -33,8 +33,6 @@ VOLATILE_NAMES = {"current_date", "current_time", "current_timestamp", "localtim
 class Expressions:
     """Writes the expressions of one scope."""
 
-    comparisons = COMPARE
-
     def __init__(self, queries: Queries, scope: Scope) -> None:
         self.queries = queries
         self.scope = scope

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from runtime.sql.asking.gate import gate
+from runtime.sql.asking.gate import expression
 from runtime.sql.asking.scope import call
 from runtime.sql.asking.tree import Node
 
@@ -70,8 +70,7 @@ def named(name: str) -> Node | None:
 
 @cache
 def _spelt(name: str, arguments: int) -> Node:
-    found: Node = gate().parse(f"SELECT {SPELT[name, arguments]}")["node"]["select_list"][0]
-    return found
+    return expression(SPELT[name, arguments])
 
 
 def _filled(value: Any, given: Sequence[Node], at: Node) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from runtime.sql.asking.gate import template
+from runtime.sql.asking.gate import expression
 from runtime.sql.asking.scope import Scope, where
 from runtime.sql.asking.tree import Node, quoted, walk
 from runtime.sql.asking.types import Type
@@ -64,10 +64,8 @@ def write(w: Expressions, node: Node) -> E:
         "(SELECT " + ", ".join(f"i{at} AS {quoted(name)}" for name, at in columns.items()) + f") AS {quoted(alias)}"
         for alias, columns in tables.items()
     )
-    select = {**template(), "select_list": [{**node, "alias": ""}], "from_table": rowwise.EMPTY}
-    select |= {"aggregate_handling": "STANDARD_HANDLING", "group_expressions": [], "group_sets": []}
-    text = w.scope.gate.text(select)
-    return rowwise.made(w, f"({text} FROM {rows})" if rows else f"({text})", inputs, kind, node)
+    text = f"(SELECT {w.scope.gate.spelt(node)}{f' FROM {rows}' if rows else ''})"
+    return rowwise.made(w, text, inputs, kind, node)
 
 
 def named(w: Expressions, text: str, node: Node) -> tuple[str, str, Type]:
@@ -84,7 +82,7 @@ def named(w: Expressions, text: str, node: Node) -> tuple[str, str, Type]:
 
 def rows(w: Expressions, node: Node) -> E:
     """The rows of a query over the columns around it, as a list of structs."""
-    select: Node = w.scope.gate.parse("SELECT (SELECT list(__r) FROM (SELECT 1) AS __r)")["node"]["select_list"][0]
+    select = expression("(SELECT list(__r) FROM (SELECT 1) AS __r)")
     outer = select["subquery"]["node"]
     table = {**outer["from_table"], "subquery": {**outer["from_table"]["subquery"], "node": node}}
     return write(w, {**select, "subquery": {**select["subquery"], "node": {**outer, "from_table": table}}})

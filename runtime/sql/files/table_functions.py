@@ -3,7 +3,6 @@ name."""
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import re
 from functools import partial
@@ -14,7 +13,7 @@ import duckdb
 
 from runtime.model import Column
 from runtime.sql.asking import types
-from runtime.sql.asking.gate import Gate, gate, template
+from runtime.sql.asking.gate import Gate, gate
 from runtime.sql.asking.said import GateError, one_line
 from runtime.sql.asking.tree import Node, line_of, quoted, walk
 from runtime.sql.asking.types import UnknownType, spark_type
@@ -207,11 +206,6 @@ def arguments(g: Gate, item: Node, function: str, line: int) -> tuple[list[str],
     """The paths and the options of a file function: constants, which DuckDB computes without anything else."""
     given: list[str] = []
     options: dict[str, Any] = {}
-    base = {
-        **template(),
-        "from_table": {"type": "EMPTY", "alias": "", "sample": None},
-        "aggregate_handling": "STANDARD_HANDLING",
-    }
     for argument in item["function"]["arguments"]:
         expression, name = argument["expression"], argument.get("name")
         if not name and expression["class"] == "COMPARISON" and expression["left"]["class"] == "COLUMN_REF":
@@ -222,7 +216,7 @@ def arguments(g: Gate, item: Node, function: str, line: int) -> tuple[list[str],
             told = f"{function}(): {what} must be a constant; found {odd}: write the value itself"
             raise SqlProblems([(line, told)])
         try:
-            value = g.value({**expression, "alias": ""}, base)
+            value = g.value({**expression, "alias": ""})
         except GateError as error:
             said = error.message.splitlines()[0]
             raise SqlProblems(
@@ -258,12 +252,12 @@ def call(function: str, paths: tuple[str, ...], options: dict[str, Any]) -> str:
 
 
 def literal(value: Any) -> str:
-    if isinstance(value, bool) or value is None or isinstance(value, int | float):
-        return (
-            {True: "true", False: "false", None: "NULL"}.get(value, repr(value))
-            if isinstance(value, bool) or value is None
-            else repr(value)
-        )
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return repr(value)
     if isinstance(value, dict):
         return "{" + ", ".join(f"{literal(str(k))}: {literal(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list | tuple):
@@ -326,6 +320,3 @@ def delta_columns(place: Place, path: str, line: int) -> tuple[Column, ...]:
         return schema(place, Path(path), line)
     except (OSError, ValueError, KeyError) as error:
         raise SqlProblems([(line, f"delta_scan(): {path} is not a Delta table that can be read ({error})")]) from None
-
-
-__all__ = ["Place", "copy", "describe", "reads", "replace"]

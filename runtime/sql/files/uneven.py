@@ -61,6 +61,3 @@ def odd_line(paths: Sequence[Path], delimiter: str) -> str:
         except (OSError, ValueError, csv.Error, TypeError):  # compressed, or of another encoding
             continue
     return ""
-
-
-__all__ = ["odd_line", "one_column"]

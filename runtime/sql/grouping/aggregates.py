@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from runtime.sql.asking.gate import template
 from runtime.sql.asking.scope import call, column, where
 from runtime.sql.asking.tree import Node
 from runtime.sql.asking.types import BOOLEAN, DOUBLE, Type, UnknownType, declared, spark_type
@@ -247,16 +246,7 @@ def _answered(w: Expressions, collected: tuple[E, Node] | None, node: Node) -> E
     rows, asked = collected
     keys = ("distinct", "export_state", "is_operator", "schema", "catalog", "query_location", "query_location_length")
     plain = {**call(node["function_name"]), **{k: asked[k] for k in (*keys, "arguments", "order_bys") if k in asked}}
-    text = w.scope.gate.text(
-        {
-            **template(),
-            "select_list": [plain],
-            "from_table": rowwise.EMPTY,
-            "aggregate_handling": "STANDARD_HANDLING",
-            "group_expressions": [],
-            "group_sets": [],
-        }
-    ).removeprefix("SELECT ")
+    text = w.scope.gate.spelt(plain)
     try:
         return w.over(f"(SELECT {text} FROM (SELECT unnest({{0}}) AS u))", [rows], w.type(node), node)
     except UnknownType as error:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from runtime.sql.asking.gate import template
 from runtime.sql.asking.scope import where
 from runtime.sql.asking.tree import Node
 from runtime.sql.asking.types import BIGINT, Type
 from runtime.sql.model import Refused
-from runtime.sql.scalar import rowwise
 from runtime.sql.scalar.casts import E
 
 from . import aggregates, equality
@@ -36,7 +34,7 @@ def write(w: Expressions, node: Node) -> E:
         return [put(item) for item in value] if type(value) is list else value
 
     asked = {key: value if key == "qualified_name" else put(value) for key, value in node.items()}
-    text = spelt(w, {**asked, "partitions": [], "alias": ""})
+    text = w.scope.gate.spelt({**asked, "partitions": []})
     rows = E(f"collect_list({aggregates.row(fields)}) OVER ({keys})", aggregates.listed(fields))
     own = f"max({NUMBER}) OVER ({keys} ORDER BY {NUMBER} ROWS BETWEEN CURRENT ROW AND CURRENT ROW)"
     numbered = f"SELECT u.a0 AS n, {text} AS v FROM (SELECT unnest({{0}}) AS u)"
@@ -48,8 +46,3 @@ def kind(w: Expressions, node: Node) -> Type:
     if w.scope.grouped:
         raise Refused("this window over groups (write them in a subquery)", where(node), hint=False)
     return w.type(node)
-
-
-def spelt(w: Expressions, node: Node) -> str:
-    select = {**template(), "select_list": [node], "from_table": rowwise.EMPTY, "group_expressions": []}
-    return w.scope.gate.text({**select, "aggregate_handling": "STANDARD_HANDLING", "group_sets": []})[len("SELECT ") :]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from runtime.sql.asking.gate import gate
-from runtime.sql.asking.scope import Columns, Scope, Source, column, parts, where
+from runtime.sql.asking.gate import conjunction, expression
+from runtime.sql.asking.scope import Columns, Scope, column, parts, where
 from runtime.sql.asking.tree import Node, walk
 from runtime.sql.asking.types import VARCHAR, name_quoted
 from runtime.sql.grouping import equality
@@ -41,7 +41,7 @@ def pivot(sources: Sources, node: Node, scope: Scope) -> Item:
 def pivoted(sources: Sources, node: Node, inner: Scope, text: str) -> Item:
     keys = [p["pivot_expressions"][0] for p in node["pivots"]]
     choices = list(itertools.product(*(p["entries"] for p in node["pivots"])))
-    described = inner.gate.describe(inner.gate.text({**inner.select([_star()]), "from_table": node}))
+    described = all_of(inner, node)
     groups = list(node.get("groups") or [])
     if not groups:
         used = {
@@ -56,7 +56,7 @@ def pivoted(sources: Sources, node: Node, inner: Scope, text: str) -> Item:
         tests = [
             _chosen(writer, key, {**entry["star_expr"], "alias": ""}) for key, entry in zip(keys, entries, strict=True)
         ]
-        test = tests[0] if len(tests) == 1 else {**_both(), "children": tests}
+        test = conjunction(tests)
         for one in node["aggregates"]:
             call = {**filtered(one, test, inner), "alias": ""}
             inner.prime(parts(call), True)
@@ -72,11 +72,16 @@ def pivoted(sources: Sources, node: Node, inner: Scope, text: str) -> Item:
     )
 
 
+def all_of(inner: Scope, node: Node) -> Columns:
+    """The columns of a PIVOT or UNPIVOT."""
+    return inner.gate.describe(inner.gate.text({**inner.select([expression("*")]), "from_table": node}))
+
+
 def _chosen(w: Expressions, key: Node, value: Node) -> Node:
     """Whether a row is of a column: DuckDB compares the texts of both."""
     if w.type(key) != w.type(value) or w.type(key).name not in SPELT:
         key, value = as_type(key, VARCHAR), as_type(value, VARCHAR)
-    return {**_equal(), "left": key, "right": value}
+    return {**expression("1 IS NOT DISTINCT FROM 1"), "left": key, "right": value}
 
 
 def filtered(node: Any, test: Node, inner: Scope) -> Any:
@@ -87,7 +92,7 @@ def filtered(node: Any, test: Node, inner: Scope) -> Any:
         return node
     if node.get("class") == "FUNCTION" and node["function_name"] in inner.gate.aggregates:
         own = node.get("filter")
-        return {**node, "filter": {**_both(), "children": [own, test]} if own else test}
+        return {**node, "filter": conjunction([own, test]) if own else test}
     return {key: filtered(value, test, inner) for key, value in node.items()}
 
 
@@ -108,7 +113,7 @@ def unpivot(sources: Sources, node: Node, inner: Scope, text: str) -> Item:
     used = {
         n["column_names"][-1].lower() for _, items in entries for n in walk(items) if n.get("class") == "COLUMN_REF"
     }
-    described = inner.gate.describe(inner.gate.text({**inner.select([_star()]), "from_table": node}))
+    described = all_of(inner, node)
     keep = [(n, s) for s in inner.sources for n, _ in s.columns if n.lower() not in used]
     label, *values = described[len(keep) :]
     if label[1] != VARCHAR or any(len(items) != len(values) for _, items in entries):
@@ -156,21 +161,3 @@ def declared(item: Node, inner: Scope) -> str:
     if len(own) != 1:
         raise Refused("UNPIVOT of what is no column", where(item))
     return own[0]
-
-
-def _star() -> Node:
-    star: Node = gate().parse("SELECT * FROM a")["node"]["select_list"][0]
-    return star
-
-
-def _equal() -> Node:
-    equal: Node = gate().parse("SELECT 1 IS NOT DISTINCT FROM 1")["node"]["select_list"][0]
-    return equal
-
-
-def _both() -> Node:
-    both: Node = gate().parse("SELECT true AND true")["node"]["select_list"][0]
-    return both
-
-
-__all__ = ["Source"]

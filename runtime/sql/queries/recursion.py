@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from runtime.sql.asking.gate import template
+from runtime.sql.asking.gate import expression
 from runtime.sql.asking.scope import Columns, Scope, where
 from runtime.sql.asking.tree import Node, quoted, walk
 from runtime.sql.asking.types import Type, name_quoted
@@ -26,8 +26,7 @@ def whole(of: Queries, entry: Node, scope: Scope) -> tuple[str, Columns]:
     body, name = entry["value"]["query_node"], entry["key"].lower()
     check(of, body, scope)
     w = of.expressions(Scope(scope.gate, None, scope.ctes, scope.tables))
-    select: Node = w.scope.gate.parse(f"SELECT (SELECT list(r) FROM (SELECT * FROM {quoted(name)}) AS r)")["node"]
-    item = select["select_list"][0]
+    item = expression(f"(SELECT list(r) FROM (SELECT * FROM {quoted(name)}) AS r)")
     outer = item["subquery"]["node"]
     rows = outer["from_table"]["subquery"]["node"]
     columns = scope.probe_nested_or({**rows, "cte_map": {"map": [*scope.ctes, entry]}})
@@ -39,8 +38,7 @@ def whole(of: Queries, entry: Node, scope: Scope) -> tuple[str, Columns]:
     inner = {**outer["from_table"]["subquery"], "node": {**rows, "cte_map": {"map": [made]}}}
     outer = {**outer, "from_table": {**outer["from_table"], "subquery": inner}}
     item = {**item, "subquery": {**item["subquery"], "node": outer}}
-    text = w.scope.gate.text({**template(), **select, "select_list": [item]}).removeprefix("SELECT ")
-    found = rowwise.made(w, text, inputs, kind, body)
+    found = rowwise.made(w, w.scope.gate.spelt(item), inputs, kind, body)
     fields = ", ".join(f"r.{name_quoted(n)} AS {name_quoted(n)}" for n, _ in columns)
     return f"SELECT {fields} FROM (SELECT explode({found.text}) AS r)", columns
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from runtime.sql.asking.gate import gate, template
+from runtime.sql.asking.gate import conjunction, expression, template
 from runtime.sql.asking.scope import Columns, Scope, Source, call, column, where
 from runtime.sql.asking.tree import Node, walk
 from runtime.sql.asking.types import Type, name_quoted
@@ -246,14 +246,14 @@ class Sources:
         owners = [s for name in names for s in left.sources if name.lower() in {n.lower() for n, _ in s.columns}]
         if len(owners) != len(names):
             raise Refused("ASOF JOIN USING a column of several tables", where(node), hint=False)
-        equal = template_of("SELECT a.b = a.b")
+        equal = expression("a.b = a.b")
         parts = [
             {**equal, "left": column(s.alias, name), "right": column(mine.alias, name)}
             for s, name in zip(owners, names, strict=True)
         ]
         parts[-1]["type"] = "COMPARE_GREATERTHANOREQUALTO"
         mine.hidden = mine.hidden | {name.lower() for name in names}
-        return parts[0] if len(parts) == 1 else {**template_of("SELECT true AND true"), "children": parts}
+        return conjunction(parts)
 
     def values(self, node: Node, scope: Scope) -> Item:
         """VALUES: every column gets the type DuckDB finds for it."""
@@ -338,14 +338,6 @@ class Sources:
     def pivot(self, node: Node, scope: Scope) -> Item:
         return pivot(self, node, scope)
 
-    def expressions(self, scope: Scope) -> Expressions:
-        return self.queries.expressions(scope)
-
-
-def template_of(sql: str) -> Node:
-    found: Node = gate().parse(sql)["node"]["select_list"][0]
-    return found
-
 
 OF_JSON = ("json_each", "json_tree")
 _NEAREST = ("COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO", "COMPARE_LESSTHAN", "COMPARE_LESSTHANOREQUALTO")
@@ -381,6 +373,3 @@ def deduplicated(columns: Columns) -> Columns:
             seen[low] = 0
         out.append((name, kind))
     return out
-
-
-__all__ = ["Item", "Sources", "deduplicated"]

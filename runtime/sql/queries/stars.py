@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from runtime.sql.asking.gate import gate
+from runtime.sql.asking.gate import conjunction, expression
 from runtime.sql.asking.said import GateError
 from runtime.sql.asking.scope import Scope, call, column, where
 from runtime.sql.asking.tree import Node, own
@@ -105,8 +105,7 @@ def leaves(base: Node, kind: Type, item: Node) -> list[Node]:
 
 
 def text_node(text: str) -> Node:
-    found: Node = gate().parse("SELECT " + "'" + text.replace("'", "''") + "'")["node"]["select_list"][0]
-    return found
+    return expression("'" + text.replace("'", "''") + "'")
 
 
 def plain(star: Node, scope: Scope) -> list[Node]:
@@ -237,5 +236,4 @@ def every(node: Node, scope: Scope) -> Node:
     if not stars:
         return node
     parts = [{**part, "alias": ""} for part in applied(node, stars, scope)]
-    both: Node = gate().parse("SELECT true AND true")["node"]["select_list"][0]
-    return {**both, "children": parts} if len(parts) > 1 else parts[0]
+    return conjunction(parts)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from runtime.sql.asking.gate import Gate, gate, template
+from runtime.sql.asking.gate import Gate, expression
 from runtime.sql.asking.said import GateError
 from runtime.sql.asking.scope import children, where
-from runtime.sql.asking.tree import NOWHERE, Node
+from runtime.sql.asking.tree import Node
 from runtime.sql.asking.types import VARCHAR, Type
 from runtime.sql.model import Refused
 
@@ -19,7 +19,6 @@ from .functions import UNFOLDABLE
 if TYPE_CHECKING:
     from runtime.sql.expressions.expr import Expressions
 
-_EMPTY: Node = {"type": "EMPTY", "alias": "", "sample": None, "query_location": NOWHERE, "query_location_length": 0}
 _CASTS: dict[str, Node] = {}
 #: What moves within years, and how Spark calls it.
 _DAYS = {
@@ -51,12 +50,11 @@ def is_constant(g: Gate, node: Node, names: frozenset[str] = frozenset()) -> boo
 def folded(w: Expressions, node: Node) -> E:
     """The constant as Spark writes it."""
     g, kind = w.scope.gate, w.type(node)
-    select = {**template(), "from_table": _EMPTY, "aggregate_handling": "STANDARD_HANDLING"}
     try:
         if kind.name in _DAYS:
-            text = g.constant(as_type(node, VARCHAR), select)
+            text = g.constant(as_type(node, VARCHAR))
             return E(f"CAST({'NULL' if text is None else texts.moment(text, kind)} AS {_DAYS[kind.name]})", kind)
-        value = g.constant(node, select)
+        value = g.constant(node)
     except GateError as error:
         raise Refused(f"this constant ({error.message.splitlines()[0]})", where(node), hint=False) from None
 
@@ -65,8 +63,7 @@ def folded(w: Expressions, node: Node) -> E:
 
 def interval(w: Expressions, node: Node) -> tuple[tuple[str, str], ...]:
     """The parts of a constant INTERVAL that are not 0, by unit."""
-    select = {**template(), "from_table": _EMPTY, "aggregate_handling": "STANDARD_HANDLING"}
-    months, days, micros = w.scope.gate.interval({**node, "alias": "v"}, select)
+    months, days, micros = w.scope.gate.interval(node)
     if months is None:
         raise Refused("an INTERVAL that is NULL", where(node))
     return tuple((unit, str(int(n))) for unit, n in (("MONTH", months), ("DAY", days), ("MICROSECOND", micros)) if n)
@@ -78,9 +75,7 @@ def value(w: Expressions, node: Node, what: str) -> Any:
         return _READ[node["literal"]["kind"]](node["literal"].get("text") or "")
     if node["class"] == "CONSTANT" or is_constant(w.scope.gate, node):
         try:
-            return w.scope.gate.constant(
-                node, {**template(), "from_table": _EMPTY, "aggregate_handling": "STANDARD_HANDLING"}
-            )
+            return w.scope.gate.constant(node)
         except GateError as error:
             raise Refused(f"{what}: {error.message}", where(node)) from None
     raise Refused(f"{what} that is not a constant", where(node))
@@ -96,5 +91,5 @@ def lambda_params(node: Node) -> list[str]:
 def as_type(node: Node, kind: Type) -> Node:
     """A cast of the node, as DuckDB parses it."""
     if str(kind) not in _CASTS:
-        _CASTS[str(kind)] = gate().parse(f"SELECT CAST(1 AS {kind})")["node"]["select_list"][0]
+        _CASTS[str(kind)] = expression(f"CAST(1 AS {kind})")
     return {**_CASTS[str(kind)], "child": {**node, "alias": ""}}

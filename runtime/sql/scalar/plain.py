@@ -12,7 +12,7 @@ from runtime.sql.asking.tree import Node, walk
 from runtime.sql.asking.types import BOOLEAN, Type
 
 from . import alike, collations
-from .casts import COUNTED, common, is_widening
+from .casts import COMPARE, COUNTED, common, is_widening
 from .functions import is_drawn
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def _is_plain(w: Expressions, node: Node) -> bool:
     if kind == "CONSTANT" or w.is_constant(node):
         return is_literal(w.type(node))
     if kind == "COMPARISON":
-        return node["type"] in w.comparisons and compared(w, node["left"], node["right"])
+        return node["type"] in COMPARE and compared(w, node["left"], node["right"])
     if kind == "CONJUNCTION":
         return all(is_condition(w, child) for child in node["children"])
     if kind == "BETWEEN":  # which Spark computes as two comparisons

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from runtime.sql.asking.gate import template
+from runtime.sql.asking.gate import expression
 from runtime.sql.asking.scope import column, where
 from runtime.sql.asking.tree import NOWHERE, Node
 from runtime.sql.asking.types import Type, UnknownType
@@ -19,9 +19,6 @@ from .constants import lambda_params
 
 if TYPE_CHECKING:
     from runtime.sql.expressions.expr import Expressions
-
-EMPTY: Node = {"type": "EMPTY", "alias": "", "sample": None, "query_location": NOWHERE, "query_location_length": 0}
-
 
 #: Functions that name a field after the column that is given, and from which argument on.
 NAMING = {"struct_pack": 0, "struct_insert": 1, "struct_update": 1}
@@ -37,17 +34,7 @@ def write(w: Expressions, node: Node) -> E:
     """The expression as one of DuckDB's."""
     kind = w.type(node)
     inputs: set[int] = set()
-    text = w.scope.gate.text(
-        {
-            **template(),
-            "select_list": [{**rewritten(w, node, inputs), "alias": ""}],
-            "from_table": EMPTY,
-            "aggregate_handling": "STANDARD_HANDLING",
-            "group_expressions": [],
-            "group_sets": [],
-        }
-    ).removeprefix("SELECT ")
-    return made(w, text, inputs, kind, node)
+    return made(w, w.scope.gate.spelt(rewritten(w, node, inputs)), inputs, kind, node)
 
 
 def made(w: Expressions, text: str, inputs: set[int], kind: Type, node: Node) -> E:
@@ -80,8 +67,7 @@ def rewritten(w: Expressions, node: Node, inputs: set[int]) -> Node:
         asked = w.calls.asked(e.text, w.place)
         if asked:  # DuckDB's itself, computed here as well
             inputs.update(asked.inputs)
-            found: Node = w.scope.gate.parse(f"SELECT {asked.sql}")["node"]["select_list"][0]
-            return found
+            return expression(asked.sql)
         if item["class"] != "COLLATE" and collations.is_collated(item, e.type):
             raise Refused("a value that has its COLLATE from elsewhere (write it last)", where(item), hint=False)
         try:
