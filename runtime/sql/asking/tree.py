@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 Node = dict[str, Any]
@@ -45,19 +46,46 @@ def own(node: Any) -> Any:
     return walk(node, without="subquery")
 
 
-def methods_called(node: Any) -> Any:
+def replaced(value: Any, by: Callable[[Node], Node | None], without: str = "") -> Any:
+    """The tree with what `by` makes of its dicts, the outer ones first: of those for which that is None, what is below
+    is looked at, but for what stands under the key `without`. What stays as it is remains the same object."""
+    if type(value) is list:
+        items = [replaced(item, by, without) for item in value]
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    if type(value) is not dict:
+        return value
+    found = by(value)
+    return below(value, by, without) if found is None else found
+
+
+def below(node: Node, by: Callable[[Node], Node | None], without: str = "") -> Node:
+    """The same of all that is below a node."""
+    changed = {
+        key: new
+        for key, value in node.items()
+        if type(value) in (dict, list) and key != without and (new := replaced(value, by, without)) is not value
+    }
+    return {**node, **changed} if changed else node
+
+
+def methods_called(node: Node) -> Node:
     """`x.f(…)` as `f(x, …)`: DuckDB parses what stands before the point as a schema."""
-    if type(node) is list:
-        return [methods_called(item) for item in node]
-    if type(node) is not dict:
-        return node
-    node = {key: methods_called(value) for key, value in node.items()}
-    if node.get("class") == "FUNCTION" and node.get("schema"):
-        of = {**_COLUMN, "query_location": node["query_location"], "column_names": node["qualified_name"]["path"][:-1]}
-        node["schema"], node["catalog"] = "", ""
-        node["qualified_name"] = {"path": [node["function_name"]]}
-        node["arguments"] = [{"name": "", "expression": of}, *node["arguments"]]
-    return node
+
+    def called(one: Node) -> Node | None:
+        if one.get("class") != "FUNCTION" or not one.get("schema"):
+            return None
+        of = {**_COLUMN, "query_location": one["query_location"], "column_names": one["qualified_name"]["path"][:-1]}
+        one = below(one, called)
+        return {
+            **one,
+            "schema": "",
+            "catalog": "",
+            "qualified_name": {"path": [one["function_name"]]},
+            "arguments": [{"name": "", "expression": of}, *one["arguments"]],
+        }
+
+    made: Node = replaced(node, called)
+    return made
 
 
 _COLUMN: Node = {"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": "", "query_location_length": 0}

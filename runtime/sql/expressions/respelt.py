@@ -10,7 +10,7 @@ from typing import Any
 
 from runtime.sql.asking.gate import expression
 from runtime.sql.asking.scope import call
-from runtime.sql.asking.tree import Node
+from runtime.sql.asking.tree import Node, below, replaced
 
 _MILLIS = "lpad(lower(to_hex(epoch_ms(now()))), 12, '0')"
 #: By name and number of arguments: DuckDB's text with _0, _1… for these.
@@ -46,26 +46,25 @@ def is_spelt(node: Node) -> bool:
     return node.get("class") == "FUNCTION" and (node["function_name"], len(node["arguments"])) in SPELT
 
 
-def respelt(node: Any) -> Any:
+def respelt(node: Node) -> Node:
     """The tree with these functions written out."""
-    if type(node) is list:
-        return [respelt(item) for item in node]
-    if type(node) is not dict:
-        return node
-    node = {key: respelt(value) for key, value in node.items()}
-    if not is_spelt(node):
-        return node
-    found = _spelt(node["function_name"], len(node["arguments"]))
-    given = [argument["expression"] for argument in node["arguments"]]
-    return {**_filled(found, given, node), "alias": node["alias"]}
+
+    def one(node: Node) -> Node | None:
+        if not is_spelt(node):
+            return None
+        found = _spelt(node["function_name"], len(node["arguments"]))
+        given = [argument["expression"] for argument in below(node, one)["arguments"]]
+        return {**_filled(found, given, node), "alias": node["alias"]}
+
+    made: Node = replaced(node, one)
+    return made
 
 
 def named(name: str) -> Node | None:
     """What a name without parentheses stands for where it is no column."""
     if name.lower() not in NAMES:
         return None
-    found: Node = respelt(call(name.lower()))
-    return {**found, "alias": ""}
+    return {**respelt(call(name.lower())), "alias": ""}
 
 
 @cache

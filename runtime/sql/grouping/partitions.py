@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runtime.sql.asking.scope import where
-from runtime.sql.asking.tree import Node
+from runtime.sql.asking.tree import Node, below
 from runtime.sql.asking.types import BIGINT, Type
 from runtime.sql.model import Refused
 from runtime.sql.scalar.casts import E
@@ -26,15 +26,8 @@ def write(w: Expressions, node: Node) -> E:
     fields: list[E] = [E(NUMBER, BIGINT)]
     taken = aggregates.taker(w, fields)
 
-    def put(value: Any) -> Any:
-        if type(value) is dict and "class" in value:
-            return taken(value)
-        if type(value) is dict:
-            return {key: put(item) for key, item in value.items()}
-        return [put(item) for item in value] if type(value) is list else value
-
-    asked = {key: value if key == "qualified_name" else put(value) for key, value in node.items()}
-    text = w.scope.gate.spelt({**asked, "partitions": []})
+    asked = below({**node, "partitions": []}, lambda item: taken(item) if "class" in item else None)
+    text = w.scope.gate.spelt(asked)
     rows = E(f"collect_list({aggregates.row(fields)}) OVER ({keys})", aggregates.listed(fields))
     own = f"max({NUMBER}) OVER ({keys} ORDER BY {NUMBER} ROWS BETWEEN CURRENT ROW AND CURRENT ROW)"
     numbered = f"SELECT u.a0 AS n, {text} AS v FROM (SELECT unnest({{0}}) AS u)"

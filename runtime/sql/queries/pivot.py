@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runtime.sql.asking.gate import conjunction, expression
 from runtime.sql.asking.scope import Columns, Scope, column, parts, where
-from runtime.sql.asking.tree import Node, walk
+from runtime.sql.asking.tree import Node, replaced, walk
 from runtime.sql.asking.types import VARCHAR, name_quoted
 from runtime.sql.grouping import equality
 from runtime.sql.model import Refused
@@ -84,16 +84,17 @@ def _chosen(w: Expressions, key: Node, value: Node) -> Node:
     return {**expression("1 IS NOT DISTINCT FROM 1"), "left": key, "right": value}
 
 
-def filtered(node: Any, test: Node, inner: Scope) -> Any:
+def filtered(node: Node, test: Node, inner: Scope) -> Node:
     """The expression with the aggregate in it over the rows of a test."""
-    if type(node) is list:
-        return [filtered(item, test, inner) for item in node]
-    if type(node) is not dict:
-        return node
-    if node.get("class") == "FUNCTION" and node["function_name"] in inner.gate.aggregates:
+
+    def one(node: Node) -> Node | None:
+        if node.get("class") != "FUNCTION" or node["function_name"] not in inner.gate.aggregates:
+            return None
         own = node.get("filter")
         return {**node, "filter": conjunction([own, test]) if own else test}
-    return {key: filtered(value, test, inner) for key, value in node.items()}
+
+    made: Node = replaced(node, one)
+    return made
 
 
 def is_in_order(node: Node, choices: list[tuple[Node, ...]], described: Columns) -> bool:

@@ -3,11 +3,11 @@ rows, which have to fit into memory."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runtime.sql.asking.gate import expression
 from runtime.sql.asking.scope import Columns, Scope, where
-from runtime.sql.asking.tree import Node, quoted, walk
+from runtime.sql.asking.tree import Node, quoted, replaced, walk
 from runtime.sql.asking.types import Type, name_quoted
 from runtime.sql.expressions import tableless
 from runtime.sql.grouping import aggregates
@@ -34,7 +34,13 @@ def whole(of: Queries, entry: Node, scope: Scope) -> tuple[str, Columns]:
 
     inputs: set[int] = set()
     own = {e["key"].lower() for n in walk(body) for e in (n.get("cte_map") or {}).get("map", [])} | {name}
-    made = {**entry, "value": {**entry["value"], "query_node": replaced(w, body, own, inputs)}}
+
+    def one(node: Node) -> Node | None:
+        """The list of its rows in the place of a table."""
+        path = node["qualified_name"]["path"] if node.get("type") == "BASE_TABLE" else []
+        return unpacked(w, node, inputs) if path and not (len(path) == 1 and path[0].lower() in own) else None
+
+    made = {**entry, "value": {**entry["value"], "query_node": replaced(body, one)}}
     inner = {**outer["from_table"]["subquery"], "node": {**rows, "cte_map": {"map": [made]}}}
     outer = {**outer, "from_table": {**outer["from_table"], "subquery": inner}}
     item = {**item, "subquery": {**item["subquery"], "node": outer}}
@@ -54,18 +60,6 @@ def check(of: Queries, body: Node, scope: Scope) -> None:
             raise Refused("WITH RECURSIVE … UNION with files, chance or the moment", where(part) or where(body))
     if scope.parent is not None:
         raise Refused("WITH RECURSIVE … UNION in a correlated subquery", where(body), hint=False)
-
-
-def replaced(w: Expressions, value: Any, own: set[str], inputs: set[int]) -> Any:
-    """The query with the lists of their rows in the place of tables."""
-    if type(value) is list:
-        return [replaced(w, item, own, inputs) for item in value]
-    if type(value) is not dict:
-        return value
-    if value.get("type") == "BASE_TABLE":
-        path = value["qualified_name"]["path"]
-        return value if len(path) == 1 and path[0].lower() in own else unpacked(w, value, inputs)
-    return {key: item if key == "type_expr" else replaced(w, item, own, inputs) for key, item in value.items()}
 
 
 def unpacked(w: Expressions, table: Node, inputs: set[int]) -> Node:

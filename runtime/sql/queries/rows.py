@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 from runtime.sql.asking.scope import Scope, call, column
-from runtime.sql.asking.tree import Node
+from runtime.sql.asking.tree import Node, below, replaced
 from runtime.sql.scalar.constants import lambda_params
 
 
 def written_out(node: Node, scope: Scope, aliases: frozenset[str] = frozenset()) -> Node:
     """The node with a STRUCT in the place of each name of a table; `aliases` are names that mean something else."""
 
-    def one(value: Any, inner: frozenset[str]) -> Any:
-        if type(value) is list:
-            made = [one(v, inner) for v in value]
-            return made if any(m is not v for m, v in zip(made, value, strict=True)) else value
-        if type(value) is not dict:
-            return value
-        if value.get("class") == "COLUMN_REF":
-            names = value["column_names"]
+    def one(node: Node, inner: frozenset[str]) -> Node | None:
+        if node.get("class") == "COLUMN_REF":
+            names = node["column_names"]
             found = None if names[0].lower() in inner else row(names, scope)
-            return value if found is None else {**found, "alias": value.get("alias") or names[-1]}
-        if value.get("class") == "SUBQUERY":
-            return {**value, "child": one(value.get("child"), inner)}
-        if value.get("class") == "LAMBDA" and value.get("syntax_type") != "SINGLE_ARROW":
-            inner = inner | set(lambda_params(value))
-        changed = {k: new for k, v in value.items() if k != "type_expr" and (new := one(v, inner)) is not v}
-        return {**value, **changed} if changed else value
+            return None if found is None else {**found, "alias": node.get("alias") or names[-1]}
+        if node.get("class") == "LAMBDA" and node.get("syntax_type") != "SINGLE_ARROW":
+            return below(node, partial(one, inner=inner | set(lambda_params(node))), without="subquery")
+        return None
 
-    found: Node = one(node, aliases)
-    return found
+    made: Node = replaced(node, partial(one, inner=aliases), without="subquery")
+    return made
 
 
 def row(names: list[str], scope: Scope) -> Node | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from runtime.sql.asking.tree import Node, first_offset, walk
+from runtime.sql.asking.tree import Node, first_offset, replaced, walk
 from runtime.sql.model import Refused
 
 
@@ -31,14 +31,14 @@ def apart(node: Node, taken: Collection[str]) -> Node:
 
 def put(value: Any, name: str, new: str) -> Any:
     """The tree with the name of the table replaced, under which its columns go on being known."""
-    if type(value) is list:
-        return [put(item, name, new) for item in value]
-    if type(value) is not dict:
-        return value
-    if value.get("type") == "BASE_TABLE" and [n.lower() for n in value["qualified_name"]["path"]] == [name]:
-        alias = value["alias"] or value["table_name"]
-        return {**value, "alias": alias, "table_name": new, "qualified_name": {"path": [new]}}
-    return {key: put(item, name, new) for key, item in value.items()}
+
+    def one(node: Node) -> Node | None:
+        if node.get("type") != "BASE_TABLE" or [n.lower() for n in node["qualified_name"]["path"]] != [name]:
+            return None
+        alias = node["alias"] or node["table_name"]
+        return {**node, "alias": alias, "table_name": new, "qualified_name": {"path": [new]}}
+
+    return replaced(value, one)
 
 
 def _names(node: Node) -> set[str]:

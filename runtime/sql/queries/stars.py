@@ -8,7 +8,7 @@ from typing import Any
 from runtime.sql.asking.gate import conjunction, expression
 from runtime.sql.asking.said import GateError
 from runtime.sql.asking.scope import Scope, call, column, where
-from runtime.sql.asking.tree import Node, own
+from runtime.sql.asking.tree import Node, own, replaced
 from runtime.sql.asking.types import Type
 from runtime.sql.expressions.sameness import same_form
 from runtime.sql.model import Refused
@@ -189,21 +189,10 @@ def applied(item: Node, stars: list[Node], scope: Scope) -> list[Node]:
     star = {**stars[0], "alias": ""}
     for pick in plain(star, scope):
 
-        def put(node: Node, pick: Node = pick) -> Node:
-            if node.get("class") == "STAR":
-                return {**pick, "alias": ""}
-            return {
-                k: v
-                if k == "subquery"
-                else put(v)
-                if isinstance(v, dict)
-                else [put(x) if isinstance(x, dict) else x for x in v]
-                if isinstance(v, list)
-                else v
-                for k, v in node.items()
-            }
+        def one(node: Node, pick: Node = pick) -> Node | None:
+            return {**pick, "alias": ""} if node.get("class") == "STAR" else None
 
-        out.append({**put(item), "alias": item.get("alias") or pick["alias"]})
+        out.append({**replaced(item, one, without="subquery"), "alias": item.get("alias") or pick["alias"]})
     return out
 
 

@@ -4,11 +4,11 @@ row-wise."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runtime.sql.asking.gate import expression
 from runtime.sql.asking.scope import column, where
-from runtime.sql.asking.tree import NOWHERE, Node
+from runtime.sql.asking.tree import NOWHERE, Node, below
 from runtime.sql.asking.types import Type, UnknownType
 from runtime.sql.model import Refused
 
@@ -102,14 +102,10 @@ def replaced(w: Expressions, node: Node, taken: Callable[[Node], Node], inner: f
         named = [{**a, "name": a["name"] or last_name(a["expression"])} for a in node["arguments"][first:]]
         node = {**node, "arguments": [*node["arguments"][:first], *named]}
 
-    def one(value: Any) -> Any:
-        if type(value) is dict and "class" in value:
-            return replaced(w, value, taken, inner)
-        if type(value) is dict:
-            return {key: value if key in ("type_expr", "literal") else one(value) for key, value in value.items()}
-        return [one(v) for v in value] if type(value) is list else value
+    def one(item: Node) -> Node | None:
+        return replaced(w, item, taken, inner) if "class" in item else None
 
-    return {key: value if key in ("type_expr", "literal") else one(value) for key, value in node.items()}
+    return below(node, one, without="type_expr")
 
 
 def is_lambda(w: Expressions, node: Node, inner: frozenset[str]) -> bool:
