@@ -72,6 +72,14 @@ class Scope:
     known: dict[int, Type] = field(default_factory=dict)
     kept: list[Node] = field(default_factory=list)  # nodes whose id() is a key of `known`
 
+    def inner(self, parent: Scope | None) -> Scope:
+        """A scope that knows the same CTEs, and what `parent` sees."""
+        return Scope(self.gate, parent, self.ctes, self.tables)
+
+    def over(self, sources: list[Source], from_ast: Node) -> Scope:
+        """The scope of what stands between these sources of its FROM."""
+        return Scope(self.gate, self.parent, self.ctes, self.tables, sources, dict(self.merged), from_ast)
+
     def resolve(self, names: Sequence[str]) -> tuple[str, Type, list[str], Scope] | None:
         """Spark text, type, remaining struct fields and the scope of a column reference."""
         low = [n.lower() for n in names]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -150,6 +151,12 @@ BOOLEAN, INTEGER, BIGINT, HUGEINT, DOUBLE, VARCHAR, JSON, DATE, TIMESTAMP, TIMES
         "NULL",
     ),
 )
+
+
+def rows_of(columns: Iterable[tuple[str, Type]]) -> Type:
+    """The type of a list of rows with these columns."""
+    fields, kinds = zip(*columns, strict=True)
+    return Type("LIST", (Type("STRUCT", kinds, fields),))
 
 
 def decimal(precision: int, scale: int) -> Type:

@@ -34,12 +34,6 @@ def written(w: Expressions, node: Node, *, semi: bool) -> str:
         return " AND ".join(parted(w, node))
 
 
-def joined(w: Expressions, node: Node) -> str:
-    """An ON that a join of Spark's can have."""
-    w.allow_in(node)
-    return " AND ".join(parted(w, node))
-
-
 def apart(w: Expressions, node: Node, left: Sequence[Source], kind: str) -> tuple[list[Node], list[Node]]:
     """The parts of an ON that a join of Spark's of a kind can have, and the others: subqueries over columns of the
     join, and DuckDB's over both sides, which only an inner one has."""

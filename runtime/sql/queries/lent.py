@@ -9,7 +9,7 @@ from runtime.sql.asking.scope import Scope, Source
 from runtime.sql.asking.tree import Node, own, walk
 from runtime.sql.asking.types import Type
 
-from .matching import picked, renamed
+from .item import picked, renamed
 
 if TYPE_CHECKING:
     from .query import Queries

@@ -7,7 +7,7 @@ the pairs match. Kept are those pairs, and of a row without any the row alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from runtime.sql.asking.scope import Scope, Source, where
@@ -17,10 +17,13 @@ from runtime.sql.model import Refused
 from runtime.sql.scalar.casts import E
 
 from . import conditions
+from .item import Item, names, picked, placed, renamed
 
 if TYPE_CHECKING:
-    from .source import Item, Sources
+    from .source import Sources
 
+#: The sources of the left and of the right, as columns of one query each.
+Sides = list[list[Source]]
 #: Which rows remain of the pairs.
 KEPT = {
     "LEFT": "__ok OR (__all = 0 AND __at = 1)",
@@ -36,19 +39,31 @@ def joined(of: Sources, node: Node, left: Item, right: Item, scope: Scope, ast: 
         told = f"a condition of a {kind} JOIN over columns of both sides that does not compare one side with the other"
         raise Refused(f"{told} (compute it in a subquery, or move it to WHERE)", where(node), hint=False)
 
-    if kind in ("FULL", "INNER"):
-        return (full if kind == "FULL" else inner)(of, node, left, right, scope, ast)
     sides = [renamed(left.sources, f"__l{number}", "l"), renamed(right.sources, f"__r{number}", "r")]
-    kept, other = sides[::-1] if kind == "RIGHT" else sides
-    both = Scope(scope.gate, scope.parent, scope.ctes, scope.tables, sides[0] + sides[1], dict(scope.merged), ast)
-    w = of.queries.expressions(both)
+    w = of.queries.expressions(scope.over(sides[0] + sides[1], ast))
     plain, mixed = conditions.apart(w, node["condition"], sides[0], kind)
     with w.at():
         on = " AND ".join(conditions.of_parts(w, plain)) or "true"
-    has = E(f"{name_quoted(other[0].relation)}.__has", BOOLEAN)
-    with w.at():
-        ok = conditions.matching(w, has, mixed)
 
+    def matching(paired: str) -> str:
+        with w.at():
+            return conditions.matching(w, E(paired, BOOLEAN), mixed)
+
+    if kind == "INNER":
+        text = inner(left, right, sides, scope, on, " AND ".join(conditions.of_parts(w, mixed)))
+    else:
+        text = (full if kind == "FULL" else kept_rows)(kind, left, right, sides, scope, on, matching)
+    sources = left.sources + right.sources
+    seen = left.sources if kind in ("SEMI", "ANTI") else sources
+    return placed(text, f"__m{number}", sources, sides[0] + sides[1], seen)
+
+
+def kept_rows(
+    kind: str, left: Item, right: Item, sides: Sides, scope: Scope, on: str, matching: Callable[[str], str]
+) -> str:
+    """Of all but a FULL JOIN, one side of which is kept."""
+    kept, other = sides[::-1] if kind == "RIGHT" else sides
+    ok = matching(f"{name_quoted(other[0].relation)}.__has")
     tables = [
         f"(SELECT {picked(before.sources, after)}{merged(scope, before is left)}, {flag} FROM {before.text}) AS "
         f"{name_quoted(after[0].relation)}"
@@ -65,45 +80,25 @@ def joined(of: Sources, node: Node, left: Item, right: Item, scope: Scope, ast: 
     items = [n if n in names(kept) else f"CASE WHEN __ok THEN {n} END AS {n}" for n in out]
     for name in map(name_quoted, scope.merged):
         items.append(f"CASE WHEN __ok THEN {name} END AS {name}" if kind == "RIGHT" else name)
-    text = f"(SELECT {', '.join(items)} FROM ({rows} FROM ({pairs})) WHERE {KEPT[kind]}) AS __m{number}"
-    for source, new in zip(left.sources + right.sources, sides[0] + sides[1], strict=True):
-        source.within, source.spark = f"__m{number}", new.spark
-    return of.made(text, left.sources if kind in ("SEMI", "ANTI") else left.sources + right.sources)
+    return f"SELECT {', '.join(items)} FROM ({rows} FROM ({pairs})) WHERE {KEPT[kind]}"
 
 
-def inner(of: Sources, node: Node, left: Item, right: Item, scope: Scope, ast: Node) -> Item:
+def inner(left: Item, right: Item, sides: Sides, scope: Scope, on: str, ok: str) -> str:
     """An inner join with a subquery over its columns, which Spark answers in a WHERE."""
-    number = of.queries.number()
-    sides = [renamed(left.sources, f"__l{number}", "l"), renamed(right.sources, f"__r{number}", "r")]
-    both = Scope(scope.gate, scope.parent, scope.ctes, scope.tables, sides[0] + sides[1], dict(scope.merged), ast)
-    w = of.queries.expressions(both)
-    plain, asked = conditions.apart(w, node["condition"], sides[0], "INNER")
-    on, ok = (" AND ".join(conditions.of_parts(w, items)) for items in (plain, asked))
-
     tables = [
         f"(SELECT {picked(item.sources, after)}{merged(scope, item is left)} FROM {item.text}) AS "
         f"{name_quoted(after[0].relation)}"
         for item, after in zip((left, right), sides, strict=True)
     ]
     shown = [*names(sides[0]), *names(sides[1]), *map(name_quoted, scope.merged)]
-    text = f"(SELECT {', '.join(shown)} FROM {tables[0]} JOIN {tables[1]} ON {on or 'true'} WHERE {ok}) AS __m{number}"
-    for source, new in zip(left.sources + right.sources, sides[0] + sides[1], strict=True):
-        source.within, source.spark = f"__m{number}", new.spark
-    return of.made(text, left.sources + right.sources)
+    return f"SELECT {', '.join(shown)} FROM {tables[0]} JOIN {tables[1]} ON {on} WHERE {ok}"
 
 
-def full(of: Sources, node: Node, left: Item, right: Item, scope: Scope, ast: Node) -> Item:
+def full(
+    kind: str, left: Item, right: Item, sides: Sides, scope: Scope, on: str, matching: Callable[[str], str]
+) -> str:
     """A FULL JOIN: a pair that does not match may stand for a row of each side that is alone."""
-    number = of.queries.number()
-    sides = [renamed(left.sources, f"__l{number}", "l"), renamed(right.sources, f"__r{number}", "r")]
-    both = Scope(scope.gate, scope.parent, scope.ctes, scope.tables, sides[0] + sides[1], dict(scope.merged), ast)
-    w = of.queries.expressions(both)
-    plain, mixed = conditions.apart(w, node["condition"], sides[0], "FULL")
-    with w.at():
-        on = " AND ".join(conditions.of_parts(w, plain)) or "true"
-    with w.at():
-        ok = conditions.matching(w, E("(__id_l IS NOT NULL AND __id_r IS NOT NULL)", BOOLEAN), mixed)
-
+    ok = matching("(__id_l IS NOT NULL AND __id_r IS NOT NULL)")
     tables = [
         f"(SELECT {picked(item.sources, after)}{merged(scope, item is left)}, monotonically_increasing_id() AS "
         f"__id_{letter} FROM {item.text}) AS {name_quoted(after[0].relation)}"
@@ -124,34 +119,9 @@ def full(of: Sources, node: Node, left: Item, right: Item, scope: Scope, ast: No
         for side, letter in zip(sides, "lr", strict=True)
         for n in [*names(side), *(map(name_quoted, scope.merged) if letter == "l" else ())]
     ]
-    text = f"(SELECT {', '.join(items)} FROM (SELECT *, {counts} FROM ({pairs})) {kinds}) AS __m{number}"
-    for source, new in zip(left.sources + right.sources, sides[0] + sides[1], strict=True):
-        source.within, source.spark = f"__m{number}", new.spark
-    return of.made(text, left.sources + right.sources)
+    return f"SELECT {', '.join(items)} FROM (SELECT *, {counts} FROM ({pairs})) {kinds}"
 
 
 def merged(scope: Scope, is_left: bool) -> str:
     """The columns that a USING to the left has made one, under their names."""
     return "".join(f", {name_quoted(name)}" for name in scope.merged) if is_left else ""
-
-
-def renamed(sources: Sequence[Source], within: str, letter: str) -> list[Source]:
-    """The sources as columns `l0`, `l1`… of one query."""
-    out, count = [], 0
-    for source in sources:
-        spark = {name: f"{letter}{count + at}" for at, (name, _) in enumerate(source.columns)}
-        count += len(spark)
-        out.append(Source(source.alias, source.columns, source.schema, source.hidden, within, spark))
-    return out
-
-
-def names(sources: Sequence[Source]) -> list[str]:
-    return [name for source in sources for name in source.spark.values()]
-
-
-def picked(before: Sequence[Source], after: Sequence[Source]) -> str:
-    return ", ".join(
-        f"{one.text(name)} AS {new.spark[name]}"
-        for one, new in zip(before, after, strict=True)
-        for name, _ in one.columns
-    )

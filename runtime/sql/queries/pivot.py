@@ -14,19 +14,20 @@ from runtime.sql.model import Refused
 from runtime.sql.scalar.constants import as_type
 from runtime.sql.scalar.texts import string
 
+from .item import Item, named
 from .stars import expand
 
 if TYPE_CHECKING:
     from runtime.sql.expressions.expr import Expressions
 
-    from .source import Item, Sources
+    from .source import Sources
 
 #: Types whose values are equal where their texts are.
 SPELT = {"VARCHAR", "BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DATE"}
 
 
 def pivot(sources: Sources, node: Node, scope: Scope) -> Item:
-    inner = Scope(scope.gate, None, scope.ctes, scope.tables)
+    inner = scope.inner(None)
     text = sources.read(node["source"], inner)
     if node.get("unpivot_names"):
         return unpivot(sources, node, inner, text)
@@ -67,9 +68,7 @@ def pivoted(sources: Sources, node: Node, inner: Scope, text: str) -> Item:
     with writer.below():
         by = [equality.key(writer, column(g), "GROUP BY") for g in groups]
     grouped = f" GROUP BY {', '.join(by)}" if by else ""
-    return sources.named(
-        f"(SELECT {', '.join(casts)} FROM {text}{grouped})", described, node, f"__s{sources.queries.number()}"
-    )
+    return named(f"(SELECT {', '.join(casts)} FROM {text}{grouped})", described, node, f"__s{sources.queries.number()}")
 
 
 def all_of(inner: Scope, node: Node) -> Columns:
@@ -130,17 +129,17 @@ def unpivot(sources: Sources, node: Node, inner: Scope, text: str) -> Item:
         for name, items in entries
     )
     base = "".join(f"{s.text(n)} AS {name_quoted(n)}, " for n, s in keep)
-    named = [(f"__p.v{i}", name) for i, (name, _) in enumerate(values)]
+    shown = [(f"__p.v{i}", name) for i, (name, _) in enumerate(values)]
     wanted = [name_quoted(n) for n, _ in keep] + [
-        f"{text} AS {name_quoted(name)}" for text, name in [("__p.n", label[0]), *named]
+        f"{text} AS {name_quoted(name)}" for text, name in [("__p.n", label[0]), *shown]
     ]
-    filled = " AND ".join(f"{text} IS NOT NULL" for text, _ in named)
+    filled = " AND ".join(f"{text} IS NOT NULL" for text, _ in shown)
     query = (
         f"(SELECT {', '.join(wanted)} FROM (SELECT {base}explode(array({rows})) AS __p FROM {text})"
         + ("" if node.get("include_nulls") else f" WHERE {filled}")
         + ")"
     )
-    return sources.named(query, described, node, f"__s{sources.queries.number()}")
+    return named(query, described, node, f"__s{sources.queries.number()}")
 
 
 def turned(entry: Node, inner: Scope) -> list[tuple[str, list[Node]]]:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from runtime.sql.asking.types import name_quoted
 from runtime.sql.grouping.as_read import NUMBER
 
-from .matching import names, picked, renamed
+from .item import Item, names, picked, placed, renamed
 
 if TYPE_CHECKING:
-    from .source import Item, Sources
+    from .source import Sources
 
 
 def joined(of: Sources, left: Item, right: Item) -> Item:
@@ -25,8 +25,6 @@ def joined(of: Sources, left: Item, right: Item) -> Item:
     (one, *_), (other, *_) = sides
     out = ", ".join(n for side in sides for n in names(side))
     on = f"{one.relation}.__n = {other.relation}.__n"
-    text = f"(SELECT {out} FROM {tables[0]} FULL JOIN {tables[1]} ON {on}) AS __p{number}"
+    text = f"SELECT {out} FROM {tables[0]} FULL JOIN {tables[1]} ON {on}"
     sources = left.sources + right.sources
-    for source, new in zip(sources, sides[0] + sides[1], strict=True):
-        source.within, source.spark = f"__p{number}", new.spark
-    return of.made(text, sources)
+    return placed(text, f"__p{number}", sources, sides[0] + sides[1], sources)

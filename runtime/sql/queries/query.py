@@ -23,6 +23,7 @@ from runtime.sql.scalar.calls import Calls
 from . import conditions, lent, recursion, rolled, rows, shadowing
 from .aliases import substitute
 from .clauses import Select, assembled, ordering
+from .item import relabelled
 from .source import Sources, deduplicated
 from .stars import every, expand
 from .unnest import is_apart, parted, unnested
@@ -79,7 +80,7 @@ class Queries:
             else:
                 text, columns = self.write(body, scope.parent, scope)
             columns = deduplicated(columns)
-            columns = [(n, t) for n, (_, t) in zip(aliases, columns, strict=False)] + columns[len(aliases) :]
+            columns = relabelled(columns, aliases)
             scope.ctes.append(entry)
             scope.tables[name] = columns
             written.append(f"{name_quoted(name)}(" + ", ".join(name_quoted(n) for n, _ in columns) + f") AS ({text})")
@@ -92,7 +93,7 @@ class Queries:
         select = {**copy.deepcopy(body["left"]), "cte_map": {"map": []}}
         left, columns = self.write(select, scope.parent, scope)
         inner = Scope(self.gate, scope.parent, [*scope.ctes, entry], {**scope.tables})
-        inner.tables[name] = [(n, t) for n, (_, t) in zip(aliases, columns, strict=False)] + columns[len(aliases) :]
+        inner.tables[name] = relabelled(columns, aliases)
         right, found = self.write(body["right"], scope.parent, inner)
         return f"{left} UNION ALL {self.shaped(right, found, columns, body)}", columns
 

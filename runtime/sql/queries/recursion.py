@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from runtime.sql.asking.gate import expression
 from runtime.sql.asking.scope import Columns, Scope, where
 from runtime.sql.asking.tree import Node, quoted, replaced, walk
-from runtime.sql.asking.types import Type, name_quoted
+from runtime.sql.asking.types import rows_of
 from runtime.sql.expressions import tableless
 from runtime.sql.grouping import aggregates
 from runtime.sql.model import Refused
 from runtime.sql.scalar import functions, rowwise
 from runtime.sql.scalar.casts import E
+
+from .item import exploded
 
 if TYPE_CHECKING:
     from runtime.sql.expressions.expr import Expressions
@@ -25,12 +27,11 @@ def whole(of: Queries, entry: Node, scope: Scope) -> tuple[str, Columns]:
     """Spark text and columns of the CTE."""
     body, name = entry["value"]["query_node"], entry["key"].lower()
     check(of, body, scope)
-    w = of.expressions(Scope(scope.gate, None, scope.ctes, scope.tables))
+    w = of.expressions(scope.inner(None))
     item = expression(f"(SELECT list(r) FROM (SELECT * FROM {quoted(name)}) AS r)")
     outer = item["subquery"]["node"]
     rows = outer["from_table"]["subquery"]["node"]
     columns = scope.probe_nested_or({**rows, "cte_map": {"map": [*scope.ctes, entry]}})
-    kind = Type("LIST", (Type("STRUCT", tuple(t for _, t in columns), tuple(n for n, _ in columns)),))
 
     inputs: set[int] = set()
     own = {e["key"].lower() for n in walk(body) for e in (n.get("cte_map") or {}).get("map", [])} | {name}
@@ -44,9 +45,8 @@ def whole(of: Queries, entry: Node, scope: Scope) -> tuple[str, Columns]:
     inner = {**outer["from_table"]["subquery"], "node": {**rows, "cte_map": {"map": [made]}}}
     outer = {**outer, "from_table": {**outer["from_table"], "subquery": inner}}
     item = {**item, "subquery": {**item["subquery"], "node": outer}}
-    found = rowwise.made(w, w.scope.gate.spelt(item), inputs, kind, body)
-    fields = ", ".join(f"r.{name_quoted(n)} AS {name_quoted(n)}" for n, _ in columns)
-    return f"SELECT {fields} FROM (SELECT explode({found.text}) AS r)", columns
+    found = rowwise.made(w, w.scope.gate.spelt(item), inputs, rows_of(columns), body)
+    return exploded(found), columns
 
 
 def check(of: Queries, body: Node, scope: Scope) -> None:

@@ -8,10 +8,10 @@ from runtime.sql.asking.scope import where
 from runtime.sql.asking.tree import Node
 from runtime.sql.model import Refused
 
-from .matching import names, picked, renamed
+from .item import Item, names, picked, placed, renamed
 
 if TYPE_CHECKING:
-    from .source import Item, Sources
+    from .source import Sources
 
 
 def drawn(of: Sources, node: Node, item: Item) -> Item:
@@ -28,6 +28,4 @@ def drawn(of: Sources, node: Node, item: Item) -> Item:
         text = (
             f"SELECT {', '.join(names(after))} FROM (SELECT *, rand() AS __r FROM ({rows})) ORDER BY __r LIMIT {size}"
         )
-    for source, new in zip(item.sources, after, strict=True):
-        source.within, source.spark = f"__s{number}", new.spark
-    return of.made(f"({text}) AS __s{number}", item.sources)
+    return placed(text, f"__s{number}", item.sources, after, item.sources)

@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runtime.sql.asking.gate import conjunction, expression, template
 from runtime.sql.asking.scope import Columns, Scope, Source, call, column, where
 from runtime.sql.asking.tree import Node, walk
-from runtime.sql.asking.types import Type, name_quoted
+from runtime.sql.asking.types import Type, name_quoted, rows_of
 from runtime.sql.expressions import correlated, tableless
 from runtime.sql.expressions.expr import Expressions
 from runtime.sql.grouping import equality
 from runtime.sql.model import Refused
 
 from . import conditions, matching, positional, samples
+from .item import Item, exploded, named
 from .pivot import pivot
 
 if TYPE_CHECKING:
     from .query import Queries
-
-
-@dataclass
-class Item:
-    """A piece of FROM as Spark text, and the names it brings."""
-
-    text: str
-    sources: list[Source]
 
 
 JOINS = {
@@ -65,7 +57,7 @@ class Sources:
             "JOIN": self.join,
             "TABLE_FUNCTION": self.function,
             "EXPRESSION_LIST": self.values,
-            "PIVOT": self.pivot,
+            "PIVOT": lambda node, scope: pivot(self, node, scope),
         }
         if node["type"] not in writers:
             raise Refused(f"{node['type'].replace('_', ' ').lower()} in FROM", where(node))
@@ -75,30 +67,14 @@ class Sources:
         scope.sources += [s for s in item.sources if s not in scope.sources]
         return item
 
-    def made(self, text: str, sources: list[Source]) -> Item:
-        return Item(text, sources)
-
-    def named(self, text: str, columns: Columns, node: Node, default: str, schema: str = "") -> Item:
-        """An item under the alias that the SQL gives it, its columns renamed if the alias says so."""
-        alias = node.get("alias") or default
-        renamed = node.get("column_name_alias") or []
-        if renamed:
-            columns = [(n, t) for n, (_, t) in zip(renamed, columns, strict=False)] + columns[len(renamed) :]
-            text += f" AS {name_quoted(alias)}(" + ", ".join(name_quoted(n) for n, _ in columns) + ")"
-        else:
-            text += f" AS {name_quoted(alias)}"
-        if len({n.lower() for n, _ in columns}) != len(columns):
-            raise Refused("two columns of one name in a subquery", where(node), hint=False)
-        return Item(text, [Source(alias, columns, schema)])
-
     def table(self, node: Node, scope: Scope) -> Item:
         if node.get("at_clause"):
             raise Refused("AT (…)", where(node))
         path = node["qualified_name"]["path"]
         if len(path) == 1 and path[0].lower() in scope.tables:
-            return self.named(name_quoted(path[0].lower()), scope.tables[path[0].lower()], node, path[0])
+            return named(name_quoted(path[0].lower()), scope.tables[path[0].lower()], node, path[0])
         view, columns = self.queries.tables(path)
-        return self.named(name_quoted(view), columns, node, path[-1], path[-2].lower() if len(path) > 1 else "main")
+        return named(name_quoted(view), columns, node, path[-1], path[-2].lower() if len(path) > 1 else "main")
 
     def subquery(self, node: Node, scope: Scope) -> Item:
         inner = node["subquery"]["node"]
@@ -112,22 +88,16 @@ class Sources:
                 self.queries.lateral.add(id(inner))
         text, columns = self.queries.write(inner, parent, scope)
         columns = deduplicated(columns)
-        default = "unnamed_subquery"
-        if not node.get("alias"):
-            default = f"__s{self.queries.number()}"
-        return self.named(f"{lateral}({text})", columns, node, default)
+        return named(f"{lateral}({text})", columns, node, node.get("alias") or f"__s{self.queries.number()}")
 
     def listed(self, node: Node, scope: Scope) -> Item | None:
         """A LATERAL subquery over no table: DuckDB makes a list of its rows."""
-        writer = self.queries.expressions(Scope(scope.gate, scope, scope.ctes, scope.tables))
+        writer = self.queries.expressions(scope.inner(scope))
         if not tableless.is_tableless(writer, node):
             return None
         rows = tableless.rows(writer, node["subquery"]["node"])
-        kind = rows.type.element
-        columns = list(zip(kind.fields, kind.args, strict=True))
-        fields = ", ".join(f"r.{name_quoted(n)} AS {name_quoted(n)}" for n, _ in columns)
-        text = f"LATERAL (SELECT {fields} FROM (SELECT explode({rows.text}) AS r))"
-        return self.named(text, columns, node, f"__s{self.queries.number()}")
+        columns = list(zip(rows.type.element.fields, rows.type.element.args, strict=True))
+        return named(f"LATERAL ({exploded(rows)})", columns, node, f"__s{self.queries.number()}")
 
     def lateral(self, inner: Node, scope: Scope) -> tuple[str, Scope | None]:
         """Whether a subquery refers to what stands left of it: DuckDB does not bind it alone then."""
@@ -140,9 +110,7 @@ class Sources:
         if ref not in ("REGULAR", "CROSS", "ASOF", "NATURAL", "POSITIONAL") or kind not in JOINS:
             raise Refused(f"{ref if ref != 'REGULAR' else kind} JOIN", where(node))
         left = self.item(node["left"], scope)
-        side = Scope(
-            scope.gate, scope.parent, scope.ctes, scope.tables, list(scope.sources), dict(scope.merged), node["left"]
-        )
+        side = scope.over(list(scope.sources), node["left"])
         right = self.item(node["right"], side)
         using = list(node.get("using_columns") or [])
         if ref == "NATURAL":
@@ -159,20 +127,13 @@ class Sources:
             return self.using(using, node, left, right, scope)
         if node["condition"] is None:
             raise Refused("a join without a condition", where(node))
-        both = Scope(
-            scope.gate,
-            scope.parent,
-            scope.ctes,
-            scope.tables,
-            left.sources + right.sources,
-            dict(scope.merged),
-            _inner(node),
-        )
+        both = scope.over(left.sources + right.sources, _inner(node))
         writer = self.queries.expressions(both)
         if conditions.apart(writer, node["condition"], left.sources, kind)[1]:
             return matching.joined(self, node, left, right, scope, _inner(node))
-        condition = conditions.joined(writer, node["condition"])
-        return Item(f"{left.text} {JOINS[kind]} {right.text} ON {condition}", sources)
+        writer.allow_in(node["condition"])
+        on = " AND ".join(conditions.parted(writer, node["condition"]))
+        return Item(f"{left.text} {JOINS[kind]} {right.text} ON {on}", sources)
 
     def using(self, using: list[str], node: Node, left: Item, right: Item, scope: Scope) -> Item:
         """USING: the columns become one; both sides must have one type, so that nothing is compared as something
@@ -208,15 +169,7 @@ class Sources:
         ):
             raise Refused("this form of ASOF JOIN", where(node))
         compared = self.nearest_of_using(node, left, right) if node.get("using_columns") else node["condition"]
-        both = Scope(
-            scope.gate,
-            scope.parent,
-            scope.ctes,
-            scope.tables,
-            left.sources + right.sources,
-            dict(scope.merged),
-            _inner(node),
-        )
+        both = scope.over(left.sources + right.sources, _inner(node))
         parts = conditions.conjuncts(compared)
         mine = right.sources[0]
         unequal = [c for c in parts if c["type"] in _NEAREST and not _only_of(c, mine, both)]
@@ -264,7 +217,7 @@ class Sources:
             select_list=[star], from_table={**node, "column_name_alias": []}, aggregate_handling="STANDARD_HANDLING"
         )
         kinds = scope.gate.describe(scope.gate.text(select))
-        writer = self.queries.expressions(Scope(scope.gate, scope.parent, scope.ctes, scope.tables))
+        writer = self.queries.expressions(scope.inner(scope.parent))
         rows = []
         for row in node["values"]:
             rows.append([writer.as_type(cell, kind).text for cell, (_, kind) in zip(row, kinds, strict=True)])
@@ -276,7 +229,7 @@ class Sources:
         else:
             text = "VALUES " + ", ".join(f"({', '.join(row)})" for row in rows)
         inner = f"(SELECT * FROM {text} AS __v({labels}))"
-        return self.named(
+        return named(
             inner, columns, node, f"__s{self.queries.number()}" if node.get("alias") in (None, "", "valueslist") else ""
         )
 
@@ -290,7 +243,7 @@ class Sources:
         if name not in ("range", "generate_series", "unnest", *OF_JSON):
             raise Refused(f"the table function {name}()", where(node))
         outer = scope if scope.from_ast is not None else scope.parent
-        writer = self.queries.expressions(Scope(scope.gate, outer, scope.ctes, scope.tables))
+        writer = self.queries.expressions(scope.inner(outer))
         if name in OF_JSON:
             return self.of_json(node, writer, scope)
         if name == "unnest":
@@ -325,18 +278,12 @@ class Sources:
         function = node["function"]
         arguments = [writer.write(a["expression"]) for a in function["arguments"]]
         columns = scope.gate.describe(f"SELECT * FROM {function['function_name']}('{{}}'::JSON)")
-        kind = Type("LIST", (Type("STRUCT", tuple(t for _, t in columns), tuple(n for n, _ in columns)),))
         called = f"{function['function_name']}({', '.join(f'{{{i}}}' for i in range(len(arguments)))})"
-        rows = writer.over(f"(SELECT list(j ORDER BY j.id) FROM {called} AS j)", arguments, kind, node)
+        rows = writer.over(f"(SELECT list(j ORDER BY j.id) FROM {called} AS j)", arguments, rows_of(columns), node)
         correlated = (
             "LATERAL " if scope.from_ast is not None and any(map(writer.is_outer, function["arguments"])) else ""
         )
-        fields = ", ".join(f"r.{name_quoted(n)} AS {name_quoted(n)}" for n, _ in columns)
-        text = f"{correlated}(SELECT {fields} FROM (SELECT explode({rows.text}) AS r))"
-        return self.named(text, columns, node, function["function_name"])
-
-    def pivot(self, node: Node, scope: Scope) -> Item:
-        return pivot(self, node, scope)
+        return named(f"{correlated}({exploded(rows)})", columns, node, function["function_name"])
 
 
 OF_JSON = ("json_each", "json_tree")
