@@ -11,6 +11,7 @@ from typing import Any
 from runtime.model import Column
 
 from .asking import bounds, keys
+from .asking.bounded import Bounded
 from .asking.gate import Gate, gate, lock
 from .asking.said import GateError
 from .asking.scope import LEAVES, Columns, where
@@ -33,7 +34,7 @@ _HINT = "; rewrite it, or write the model in Spark SQL with `-- @dialect: spark`
 FEW = 4
 #: What takes longer (seconds) over no rows goes on by itself, as a recursion without an end does.
 OVER_NOTHING = 1.0
-_done: dict[Any, Translated] = {}
+_done = Bounded[Any, Translated](2000)
 
 
 def read_ahead(texts: Sequence[str]) -> None:
@@ -77,8 +78,6 @@ def translate(sql: str, mine: Mapping[str, tuple[Column, ...]], place: Place) ->
         text, reads = table_functions.replace(sql, nodes, place)
         key = (text, tuple(sorted(mine.items())), repr(sorted(reads.items())))
         if key not in _done:
-            if len(_done) > 2000:
-                _done.clear()
             made = _translate(text, mine, reads)
             exact = _translate(text, mine, reads, exact=True) if UNUSUAL in made.spark_sql else None
             _done[key] = replace(made, exact=exact)

@@ -4,6 +4,7 @@ bounds    what a text may ask of the check, told before DuckDB hears of it
 confined  a DuckDB that opens the files it is given, and nothing else
 watch     the limit of time for a question
 gate      the one DuckDB of a process: parser, binder, evaluator of constants
+bounded   its answers, so many of them
 bunches   questions about several queries at once
 said      its messages, for people
 tree      its parse tree, and where parts of it stand in the text

@@ -23,7 +23,8 @@ from runtime.model import Column
 from runtime.sql.model import SqlProblems
 
 from . import types
-from .bunches import FORM, Described, Renamed, described, is_renamed, plain_ctes, side_by_side, together
+from .bounded import Bounded
+from .bunches import FORM, Columns, Described, Renamed, described, is_renamed, plain_ctes, side_by_side, together
 from .confined import NO_EXTENSIONS
 from .said import GateError
 from .tree import EMPTY, Node, first_offset, line_of, quoted, walk
@@ -52,14 +53,14 @@ class Gate:
         self.con.execute("CREATE SCHEMA __files")
         self._tables: dict[str, tuple[Column, ...]] = {}
         self._schemas = {"main", "__files"}
-        self._described: dict[str, list[tuple[str, Type]]] = {}
-        self._types: dict[str, list[tuple[str, Type]]] = {}
-        self.forms: dict[tuple[str, ...], Type] = {}  # see Scope.form
-        self._values: dict[str, tuple[Any, ...]] = {}
-        self._parsed: dict[str, Node] = {}
+        self._described = Bounded[str, Columns](20_000)
+        self._types = Bounded[str, Columns](20_000)
+        self.forms = Bounded[tuple[str, ...], Type](20_000)  # see Scope.form
+        self._values = Bounded[str, tuple[Any, ...]](20_000)
+        self._parsed = Bounded[str, Node](2000)
         self._ahead: dict[str, str] = {}  # what DuckDB said of texts that nobody asked for yet
         self._told: dict[str, tuple[Node, Described]] = {}
-        self._nodes: dict[str, list[Node]] = {}
+        self._nodes = Bounded[str, list[Node]](500)
         with_thread = ThreadPoolExecutor(1)  # a question of 20 ms that the first translation needs
         own = self.con.cursor()  # texts are read ahead meanwhile
         self._functions = with_thread.submit(
@@ -104,16 +105,12 @@ class Gate:
     def parse(self, sql: str) -> Node:
         """The only statement of `sql`, never to be changed; SqlProblems for none, two, or a syntax error."""
         if sql not in self._parsed:
-            if len(self._parsed) > 2000:
-                self._parsed.clear()
             self._parsed[sql] = self._parse(sql)
         return self._parsed[sql]
 
     def nodes(self, sql: str) -> list[Node]:
         """Every dict of the parsed text, in its order."""
         if sql not in self._nodes:
-            if len(self._nodes) > 500:
-                self._nodes.clear()
             self._nodes[sql] = list(walk(self.parse(sql)["node"]))
         return self._nodes[sql]
 
@@ -178,7 +175,7 @@ class Gate:
         """The types of a query node's columns, without the way over its text."""
         return [kind for _, kind in self._columns(node)]
 
-    def columns(self, node: Node) -> list[tuple[str, Type]]:
+    def columns(self, node: Node) -> Columns:
         """Names and types of a query node's columns."""
         found = self._columns(node)
         return self.describe(self.text(node)) if is_renamed([name for name, _ in found]) else found
@@ -201,22 +198,20 @@ class Gate:
         """Has `with_ctes` of all these answered by few questions over two connections; what is wrong with one is said
         when it is asked for."""
         size = min(BUNCH, -(-len(texts) // 2))
-        bunches = [
-            [_Asked(sql, self.parse(sql)["node"]) for sql in texts[at : at + size]] for at in range(0, len(texts), size)
-        ]
+        asked = [(sql, node := self.parse(sql)["node"], plain_ctes(node)) for sql in texts]
+        bunches = [asked[at : at + size] for at in range(0, len(asked), size)]
         questions = [
-            _written(together(_form(), [side_by_side(_form(), a.node, a.entries) for a in bunch])) for bunch in bunches
+            _written(together(_form(), [side_by_side(_form(), node, entries) for _, node, entries in bunch]))
+            for bunch in bunches
         ]
         answers = self._at_once([f"DESCRIBE SELECT * FROM {_executed(question)}" for question in questions])
         self._told = {}
         for bunch, rows in zip(bunches, answers, strict=True):
             left = iter(rows)
-            for asked in bunch if rows else ():
+            for sql, node, entries in bunch if rows else ():
+                kinds = [row[1] for row in islice(left, len(entries) + 1)]
                 with suppress(Renamed):
-                    self._told[asked.sql] = (
-                        asked.node,
-                        described(asked.entries, [row[1] for row in islice(left, len(asked.entries) + 1)]),
-                    )
+                    self._told[sql] = node, described(entries, kinds)
 
     def _at_once(self, questions: Sequence[str], *args: Sequence[Any]) -> list[list[tuple[Any, ...]]]:
         """The answers, asked over two connections at the same time; none for what is wrong."""
@@ -236,30 +231,19 @@ class Gate:
             mine = ask(self.con, 0)
             return [(others.result() if at % 2 else mine)[at // 2] for at in range(len(questions))]
 
-    def _columns(self, node: Node) -> list[tuple[str, Type]]:
+    def _columns(self, node: Node) -> Columns:
         written = _written(node)
         if written not in self._types:
             try:
                 rows = self.run(f"DESCRIBE SELECT * FROM {_executed(written)}")
             except GateError:  # a table has no two columns of one name, such as those of SELECT NULL, NULL
                 rows = self.run("DESCRIBE " + self.text(node))
-            if len(self._types) > 20_000:
-                self._types.clear()
             self._types[written] = [(r[0], types.parse(r[1])) for r in rows]
         return self._types[written]
 
-    def learn(self, form: tuple[str, ...], kind: Type) -> None:
-        """DuckDB gave this type to an expression of this form, if it has one."""
-        if form:
-            if len(self.forms) > 20_000:
-                self.forms.clear()
-            self.forms[form] = kind
-
-    def describe(self, sql: str) -> list[tuple[str, Type]]:
+    def describe(self, sql: str) -> Columns:
         if sql not in self._described:
             rows = self.run("DESCRIBE " + sql)
-            if len(self._described) > 20_000:
-                self._described.clear()
             self._described[sql] = [(r[0], types.parse(r[1])) for r in rows]
         return self._described[sql]
 
@@ -284,8 +268,6 @@ class Gate:
         written = _PLACE.sub(r"\g<1>0", _written(alone(node)))
         key = question + written
         if key not in self._values:
-            if len(self._values) > 20_000:
-                self._values.clear()
             try:
                 (self._values[key],) = self.run(question + _executed(written))
             except GateError:  # said better of its text
@@ -363,11 +345,6 @@ def _pivot(sql: str) -> int | None:
 @cache
 def gate() -> Gate:
     return Gate()
-
-
-class _Asked:
-    def __init__(self, sql: str, node: Node) -> None:
-        self.sql, self.node, self.entries = sql, node, plain_ctes(node)
 
 
 def expression(sql: str) -> Node:

@@ -6,7 +6,6 @@ part that it cannot describe is refused.
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -114,15 +113,18 @@ class Scope:
         found = self.resolve([name])
         return found is not None and found[3] is self
 
-    def probe(self, select: list[Node], grouped: bool = False) -> Columns:
-        """DuckDB's description of a select list over this FROM."""
-        node = self.select(select, grouped)
+    def describe(self, node: Node) -> Columns:
+        """The columns of a query node, alone or within what it refers to."""
         try:
-            return self.gate.describe(self.gate.text(node))
+            return self.gate.columns(node)
         except GateError:
             if self.parent is None or self.parent.from_ast is None:
                 raise
-        return self.parent.probe_nested(node)
+        return self.parent.describe(self.parent.around(node))
+
+    def probe(self, select: list[Node], grouped: bool = False) -> Columns:
+        """DuckDB's description of a select list over this FROM."""
+        return self.describe(self.select(select, grouped))
 
     def types_of(self, select: list[Node], grouped: bool = False) -> list[Type]:
         """The types alone, which is cheaper."""
@@ -131,46 +133,23 @@ class Scope:
         return [kind for _, kind in self.probe(select, grouped)]
 
     def select(self, select: list[Node], grouped: bool = False) -> Node:
-        node = copy.copy(template())
-        node.update(
-            select_list=select,
-            from_table=self.from_ast or EMPTY,
-            cte_map={"map": self.ctes},
-            aggregate_handling="STANDARD_HANDLING",
-        )
-        if grouped:
-            node.update(group_expressions=self.groups, group_sets=self.group_sets)
-        return node
+        node = {
+            **template(),
+            "select_list": select,
+            "from_table": self.from_ast or EMPTY,
+            "cte_map": {"map": self.ctes},
+            "aggregate_handling": "STANDARD_HANDLING",
+        }
+        return node | {"group_expressions": self.groups, "group_sets": self.group_sets} if grouped else node
 
-    def probe_nested(self, node: Node) -> Columns:
-        """Describes a query node that refers to this scope's columns: as a lateral subquery of it."""
-        base = template()
-        join = copy.copy(base["from_table"])
-        lateral = copy.deepcopy(join["right"])
-        lateral["subquery"]["node"] = node
-        lateral["alias"] = "__q"
-        join.update(left=self.from_ast or EMPTY, right=lateral)
-        outer = copy.copy(base)
-        star = copy.deepcopy(base["select_list"][0])
-        star["relation_name"] = "__q"
-        outer.update(
-            select_list=[star], from_table=join, cte_map={"map": self.ctes}, aggregate_handling="STANDARD_HANDLING"
-        )
-        try:
-            return self.gate.describe(self.gate.text(outer))
-        except GateError:
-            if self.parent is None or self.parent.from_ast is None:
-                raise
-        return self.parent.probe_nested(outer)
-
-    def probe_nested_or(self, node: Node) -> Columns:
-        """Describes a whole query node, alone or inside what it refers to."""
-        try:
-            return self.gate.columns(node)
-        except GateError:
-            if self.parent is None or self.parent.from_ast is None:
-                raise
-        return self.parent.probe_nested(node)
+    def around(self, node: Node) -> Node:
+        """A query node that refers to this scope's columns, as a lateral subquery of it."""
+        star, join = template()["select_list"][0], template()["from_table"]
+        lateral = {**join["right"], "subquery": {**join["right"]["subquery"], "node": node}, "alias": "__q"}
+        return {
+            **self.select([{**star, "relation_name": "__q"}]),
+            "from_table": {**join, "left": self.from_ast or EMPTY, "right": lateral},
+        }
 
     def prime(self, nodes: list[Node], aggregates: bool) -> None:
         """Types of many parts in one or two probes; what fails is tried alone when it is asked for."""
@@ -196,7 +175,8 @@ class Scope:
             if len(found) == len(bunch):
                 for node, kind in zip(bunch, found, strict=True):
                     self.tell(node, kind)
-                    self.gate.learn(self.form(node), kind)
+                    if form := self.form(node):
+                        self.gate.forms[form] = kind
 
     def form(self, part: Node) -> tuple[str, ...]:
         """An expression with the types of its columns, which together decide its type; empty for one of which more is

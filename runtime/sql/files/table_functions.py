@@ -13,6 +13,7 @@ import duckdb
 
 from runtime.model import Column
 from runtime.sql.asking import types
+from runtime.sql.asking.bounded import Bounded
 from runtime.sql.asking.gate import Gate, gate
 from runtime.sql.asking.said import GateError, one_line
 from runtime.sql.asking.tree import Node, line_of, quoted, walk
@@ -116,7 +117,7 @@ DATES = {"strftime", "current_date", "current_timestamp", "today", "now", "get_c
 _VARYING = {"WINDOW", "STAR", "PARAMETER", "DEFAULT", "POSITIONAL_REFERENCE", "LAMBDA"}
 #: Seconds in which the columns of files are found.
 SECONDS = 60.0
-_described: dict[tuple[Any, ...], FileRead] = {}
+_described = Bounded[tuple[Any, ...], FileRead](5000)
 
 
 def is_path(name: str) -> bool:
@@ -195,8 +196,6 @@ def describe(item: Node, place: Place, line: int) -> FileRead:
             delta_columns(place, paths[0], line) if kind == "delta" else sniffed(place, function, paths, options, line)
         )
         view = "f_" + hashlib.sha256(repr((key[:3], columns)).encode()).hexdigest()[:16]
-        if len(_described) > 5000:
-            _described.clear()
         told = tuple(sorted(options.items()))
         _described[key] = FileRead(view, kind, paths, told, columns, function, place)
     return _described[key]

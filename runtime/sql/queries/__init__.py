@@ -9,6 +9,7 @@ positional  POSITIONAL JOIN
 samples     USING SAMPLE
 pivot       PIVOT and UNPIVOT
 lent        columns of the query around that queries within this one name
+item        one item of FROM: text, names, columns renamed
 conditions  WHERE and ON, parted between Spark and DuckDB
 stars       * and COLUMNS()
 rows        the name of a table as a value

@@ -158,7 +158,7 @@ class Queries:
         return assembled(out), list(zip(out.names, out.types, strict=True))
 
     def described(self, node: Node, scope: Scope) -> Columns:
-        return self.known.get(id(node)) or scope.probe_nested_or({**node, "cte_map": {"map": scope.ctes}})
+        return self.known.get(id(node)) or scope.describe({**node, "cte_map": {"map": scope.ctes}})
 
     def groups_kept(
         self, clauses: Mapping[str, Node | None], out: Select, others: list[Any], writer: Expressions
@@ -312,7 +312,7 @@ class Queries:
         if kind not in SETS:
             raise Refused(kind.replace("_", " "), first_offset(node))
         try:
-            columns = scope.probe_nested_or({**node, "cte_map": {"map": scope.ctes}})
+            columns = scope.describe({**node, "cte_map": {"map": scope.ctes}})
         except GateError as error:
             raise Refused(f"this set operation ({error.message})", first_offset(node)) from None
         if any(is_computed(modifier, columns) for modifier in node["modifiers"]):

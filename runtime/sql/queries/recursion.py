@@ -31,7 +31,7 @@ def whole(of: Queries, entry: Node, scope: Scope) -> tuple[str, Columns]:
     item = expression(f"(SELECT list(r) FROM (SELECT * FROM {quoted(name)}) AS r)")
     outer = item["subquery"]["node"]
     rows = outer["from_table"]["subquery"]["node"]
-    columns = scope.probe_nested_or({**rows, "cte_map": {"map": [*scope.ctes, entry]}})
+    columns = scope.describe({**rows, "cte_map": {"map": [*scope.ctes, entry]}})
 
     inputs: set[int] = set()
     own = {e["key"].lower() for n in walk(body) for e in (n.get("cte_map") or {}).get("map", [])} | {name}
