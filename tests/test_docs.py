@@ -55,3 +55,13 @@ def test_the_map_of_each_half_lists_its_rooms() -> None:
         text = (ROOT / half / "__init__.py").read_text(encoding="utf-8")
         rooms = {p.parent.name for p in (ROOT / half).glob("*/__init__.py")} - {"api", "migrations", "templatetags"}
         assert {room for room in rooms if not re.search(rf"^{room} ", text, re.M)} == set()
+
+
+def test_each_room_of_the_dialect_lists_its_modules() -> None:
+    wrong = {}
+    for room in (p.parent for p in (ROOT / "runtime/sql").rglob("__init__.py")):
+        listed = set(re.findall(r"^(\w+)/? {2,}\S", (room / "__init__.py").read_text(encoding="utf-8"), re.M))
+        there = {p.stem for p in room.glob("*.py")} | {p.parent.name for p in room.glob("*/__init__.py")}
+        if listed != there - {"__init__"}:
+            wrong[room.name] = listed ^ (there - {"__init__"})
+    assert wrong == {}

@@ -30,7 +30,7 @@ from . import kept
 from .asking import bounds
 from .files.places import Place
 from .kept import remembering
-from .model import FileRead, SqlProblems, TableRef, Translated
+from .model import FileRead, SqlProblems, TableRef, Translated, problem
 
 __all__ = [
     "FileRead",
@@ -138,10 +138,10 @@ def _told(sql: str) -> Iterator[None]:
         raise
     except RecursionError:
         told = "an expression nested so deeply is not supported; split it over several models"
-        raise SqlProblems([(bounds.deepest(sql), told)]) from None
+        raise problem(bounds.deepest(sql), told) from None
     except Exception as error:
         told = f"the translation fails over this model ({type(error).__name__}: {error}); please report it"
-        raise SqlProblems([(1, " ".join(told.split()))]) from error
+        raise problem(1, " ".join(told.split())) from error
 
 
 def check_known(wanted: Sequence[TableRef], tables: Mapping[str, Any]) -> None:

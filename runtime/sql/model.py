@@ -68,6 +68,11 @@ class SqlProblems(OndatraError):
         super().__init__("\n".join(f"line {line}: {message}" for line, message in self.problems))
 
 
+def problem(line: int, message: str) -> SqlProblems:
+    """The one thing that is wrong."""
+    return SqlProblems([(line, message)])
+
+
 class Refused(Exception):
     """A construct that is not translated. `where` is an offset in the text, or None when only the statement is
     known."""

@@ -15,7 +15,7 @@ from sqlglot.tokens import TokenType
 
 from runtime.model import Column
 
-from .model import SqlProblems, TableRef, Translated
+from .model import TableRef, Translated, problem
 from .spark_text import PATHS, TABLE_FUNCTIONS, clear, forbid
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it prints what it does not know, which is told as a problem
@@ -35,17 +35,13 @@ def _parsed(sql: str) -> Any:
         details = error.errors[0] if getattr(error, "errors", None) else {}
         message = re.sub(r"\x1b\[[0-9;]*m", "", str(details.get("description") or error).splitlines()[0])
         near = f' at "{details["highlight"]}"' if details.get("highlight") else ""
-        raise SqlProblems([(int(details.get("line") or 1), message + near)]) from None
+        raise problem(int(details.get("line") or 1), message + near) from None
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
-        raise SqlProblems(
-            [
-                (
-                    1,
-                    f"a model is exactly one SELECT; {len(statements)} statements were found"
-                    if len(statements) != 1
-                    else "a model is exactly one SELECT",
-                )
-            ]
+        raise problem(
+            1,
+            f"a model is exactly one SELECT; {len(statements)} statements were found"
+            if len(statements) != 1
+            else "a model is exactly one SELECT",
         )
     return statements[0]
 
@@ -63,27 +59,18 @@ def _tables(sql: str) -> list[tuple[str, Any]]:
                 else ""
             )
             if name.lower() not in TABLE_FUNCTIONS and not name.lower().startswith("generate_series"):
-                raise SqlProblems(
-                    [
-                        (
-                            line(table),
-                            f"the table function {name.lower() or table.sql('spark')} is not allowed in a model",
-                        )
-                    ]
+                raise problem(
+                    line(table), f"the table function {name.lower() or table.sql('spark')} is not allowed in a model"
                 )
             continue
         parts = [p.name.lower() for p in table.parts]
         if len(parts) == 1 and _is_cte(table, parts[0]):
             continue
         if len(parts) > 1 and parts[0] in PATHS or any(re.search(r"[/:\\]", p) for p in parts):
-            raise SqlProblems(
-                [
-                    (
-                        line(table),
-                        f"{table.sql('spark')}: files are not read by path in Spark SQL; read them in a model of the "
-                        f"DuckDB dialect",
-                    )
-                ]
+            raise problem(
+                line(table),
+                f"{table.sql('spark')}: files are not read by path in Spark SQL; read them in a model of the "
+                f"DuckDB dialect",
             )
         out.append((".".join(parts if len(parts) > 1 else ["main", *parts]), table))
     return out
@@ -164,7 +151,7 @@ def _arguments(text: str, tokens: list[Any], at: int) -> tuple[int, list[str]]:
             start = token.end + 1
         if depth == 0:
             return token.end + 1, [] if out == [""] else out
-    raise SqlProblems([(tokens[at].line, "a parenthesis is not closed")])
+    raise problem(tokens[at].line, "a parenthesis is not closed")
 
 
 def _piece(value: str, json_columns: set[str]) -> str:
@@ -176,13 +163,13 @@ def _piece(value: str, json_columns: set[str]) -> str:
 def _call(name: str, arguments: list[str], json_columns: set[str], at: int) -> str:
     if name == "json_group_array":
         if len(arguments) != 1:
-            raise SqlProblems([(at, "json_group_array() takes one value")])
+            raise problem(at, "json_group_array() takes one value")
         return (
             f"/*json*/nullif(concat('[', array_join(collect_list({_piece(arguments[0], json_columns)}), ','), "
             f"']'), '[]')"
         )
     if len(arguments) % 2:
-        raise SqlProblems([(at, "json_object() takes keys and values in pairs")])
+        raise problem(at, "json_object() takes keys and values in pairs")
     parts = []
     for i in range(0, len(arguments), 2):
         parts += [

@@ -12,7 +12,7 @@ from typing import Any
 import sqlglot
 from sqlglot.tokens import TokenType
 
-from .model import SqlProblems
+from .model import problem
 
 #: Functions that run code, tell of files, or read a file that an option or an argument names.
 FORBIDDEN = {
@@ -80,11 +80,9 @@ def clear(sql: str) -> None:
     for piece in pieces:
         text, line = piece[0], _line(sql, piece.start())
         if text.startswith("--") and ("\\\n" in text or text.rstrip("\r").endswith("\\")):
-            raise SqlProblems(
-                [(line, "for Spark a comment that ends in a backslash goes on in the next line: remove it")]
-            )
+            raise problem(line, "for Spark a comment that ends in a backslash goes on in the next line: remove it")
         if text.startswith("/*") and "/*" in text[2:]:
-            raise SqlProblems([(line, "a comment within a comment is read in two ways: close the first one")])
+            raise problem(line, "a comment within a comment is read in two ways: close the first one")
 
     for text, pattern, what in (
         (sql, _ODD, "a character that not everyone reads alike"),
@@ -93,15 +91,13 @@ def clear(sql: str) -> None:
         found = re.search(pattern, text)
         if found:
             why = "that is not closed" if pattern is _OPEN else f"({found[0]!r})"
-            raise SqlProblems([(_line(sql, found.start()), f"{what} {why} is not allowed in a model")])
+            raise problem(_line(sql, found.start()), f"{what} {why} is not allowed in a model")
 
     here = _PIECES.sub(lambda m: "" if m[0][0] in "-/" else "\0", sql)
     tokens = sqlglot.tokenize(sql, read="spark")
     there = "".join("\0" if _is_text(t, sql) else sql[t.start : t.end + 1] for t in tokens)
     if _shape(here) != _shape(there):
-        raise SqlProblems(
-            [(1, "where its texts and comments end can be read in two ways: write them with plain quotes")]
-        )
+        raise problem(1, "where its texts and comments end can be read in two ways: write them with plain quotes")
 
 
 def _is_text(token: Any, sql: str) -> bool:
@@ -121,11 +117,11 @@ def forbid(sql: str) -> None:
     """Functions that run code, and TRANSFORM … USING, which runs programs."""
     if "${" in sql:
         told = "${…} would put a setting or a variable of the environment into the SQL and is not allowed"
-        raise SqlProblems([(_line(sql, sql.index("${")), told)])
+        raise problem(_line(sql, sql.index("${")), told)
     tokens = sqlglot.tokenize(sql, read="spark")
     for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
         if wrong := _told(before, token, after, sql):
-            raise SqlProblems([(token.line, wrong)])
+            raise problem(token.line, wrong)
 
 
 def _told(before: Any, token: Any, after: Any, sql: str) -> str | None:

@@ -21,7 +21,7 @@ from .expressions import respelt
 from .expressions.expr import VOLATILE_NAMES
 from .files import table_functions
 from .files.places import Place
-from .model import FileRead, Refused, SqlProblems, TableRef, Translated
+from .model import FileRead, Refused, SqlProblems, TableRef, Translated, problem
 from .queries.query import Queries
 from .scalar.calls import Calls
 from .scalar.casts import INFINITE
@@ -93,7 +93,7 @@ def _translate(
         g.ensure(known)
         described, ctes = g.with_ctes(sql)
     except GateError as error:
-        raise SqlProblems([(error.line or 1, error.message)]) from None
+        raise problem(error.line or 1, error.message) from None
     node = g.parse(sql)["node"]
 
     def lookup(path: list[str]) -> tuple[str, Columns]:
@@ -122,16 +122,16 @@ def _translate(
         )
     except Refused as refusal:
         line = line_of(sql, refusal.where if refusal.where is not None else first_offset(node))
-        raise SqlProblems([(line, f"{refusal.construct} is not supported{_HINT if refusal.hint else ''}")]) from None
+        raise problem(line, f"{refusal.construct} is not supported{_HINT if refusal.hint else ''}") from None
     except UnknownType as error:
-        raise SqlProblems([(1, f"a column of type {error} is not supported (cast it)")]) from None
+        raise problem(1, f"a column of type {error} is not supported (cast it)") from None
     except GateError as error:
-        raise SqlProblems([(error.line or 1, error.message)]) from None
+        raise problem(error.line or 1, error.message) from None
     doubled = [n for i, (n, _) in enumerate(described) if n.lower() in {m.lower() for m, _ in described[:i]}]
     if doubled:
-        raise SqlProblems([(1, f"two columns are named {doubled[0]}; give one of them another name with AS")])
+        raise problem(1, f"two columns are named {doubled[0]}; give one of them another name with AS")
     if "${" in text + outer:  # Spark would put a setting or a variable of the environment there
-        raise SqlProblems([(1, _variable([n for n, _ in described]))])
+        raise problem(1, _variable([n for n, _ in described]))
     out = tuple(Column(n, str(t), spark_type(t)) for n, t in described)
     ordered = any(m["type"] == "ORDER_MODIFIER" for m in node["modifiers"])
     return Translated(
@@ -184,8 +184,8 @@ def tried(g: Gate, calls: Calls) -> None:
                 try:
                     g.run(f"SELECT {sql}{rows}", seconds=OVER_NOTHING)
                 except GateError as own:
-                    raise SqlProblems([(line, own.message)]) from None
-            raise SqlProblems([(call.places[0][0], error.message)]) from None
+                    raise problem(line, own.message) from None
+            raise problem(call.places[0][0], error.message) from None
 
 
 def volatile(nodes: list[Node]) -> bool:
@@ -242,5 +242,5 @@ def check_functions(sql: str, nodes: list[Node]) -> None:
         )
     for node in nodes:
         if node.keys() - keys.KEYS and (told := keys.unknown(node)):
-            raise SqlProblems([(line_of(sql, first_offset(node)), f"{told} is not supported{_HINT}")])
+            raise problem(line_of(sql, first_offset(node)), f"{told} is not supported{_HINT}")
     bounds.check_sizes(sql, nodes)

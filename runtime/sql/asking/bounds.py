@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from runtime.sql.model import SqlProblems
+from runtime.sql.model import problem
 
 from .tree import Node, first_offset, line_of, walk
 
@@ -46,7 +46,7 @@ def check(sql: str) -> None:
     """SqlProblems for a text that is too long to be looked at."""
     if len(sql) > LONGEST:
         told = f"the model has {len(sql):,} characters; {LONGEST:,} is the most: put its data in a file"
-        raise SqlProblems([(1, told)])
+        raise problem(1, told)
 
 
 def deepest(sql: str) -> int:
@@ -64,7 +64,7 @@ def check_sizes(sql: str, nodes: Sequence[Node]) -> None:
     """SqlProblems for constants that are too large, and for aliases of aliases that grow too far."""
     if nodes and _width(nodes[0], {}) > WIDEST:
         told = f"a query over more than {WIDEST:,} columns is not supported: name the columns instead of *"
-        raise SqlProblems([(line_of(sql, first_offset(nodes[0])), told)])
+        raise problem(line_of(sql, first_offset(nodes[0])), told)
     of_rows = {id(node["function"]) for node in nodes if node.get("type") == "TABLE_FUNCTION"}
     for node in nodes:
         wrong = None
@@ -73,7 +73,7 @@ def check_sizes(sql: str, nodes: Sequence[Node]) -> None:
         elif node.get("class") == "FUNCTION" and id(node) not in of_rows and _size(node) > LARGEST:
             wrong = f"a constant of more than {LARGEST:,} characters or elements is not supported ({_WHY})"
         if wrong:
-            raise SqlProblems([(line_of(sql, first_offset(node)), wrong)])
+            raise problem(line_of(sql, first_offset(node)), wrong)
 
 
 def _width(query: Node, ctes: Mapping[str, int]) -> int:

@@ -20,7 +20,7 @@ import duckdb
 import orjson
 
 from runtime.model import Column
-from runtime.sql.model import SqlProblems
+from runtime.sql.model import problem
 
 from . import types
 from .bounded import Bounded
@@ -133,23 +133,18 @@ class Gate:
             word = self._reserved(sql, at) if "syntax error" in told else None
             if word:
                 told += f': {word.upper()} is a reserved word; where it is a name, write "{word}"'
-            raise SqlProblems([(line_of(sql, at), told)])
+            raise problem(line_of(sql, at), told)
         if len(answer["statements"]) != 1:
             found = len(answer["statements"])
             second = answer["statements"][1]["node"] if found > 1 else None
             line = line_of(sql, first_offset(second)) if second else 1
-            raise SqlProblems(
-                [
-                    (
-                        line,
-                        f"a model is exactly one SELECT; "
-                        f"{'none was found' if not found else f'{found} statements were found'}",
-                    )
-                ]
+            raise problem(
+                line,
+                f"a model is exactly one SELECT; {'none was found' if not found else f'{found} statements were found'}",
             )
         statement: Node = answer["statements"][0]
         if statement["node"].get("from_table", {}).get("type") == "SHOW_REF":
-            raise SqlProblems([(1, _refusal(sql, "Only SELECT statements"))])
+            raise problem(1, _refusal(sql, "Only SELECT statements"))
         return statement
 
     def _reserved(self, sql: str, at: int) -> str | None:

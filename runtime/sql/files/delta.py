@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from runtime.model import Column
 from runtime.sql.asking import types
 from runtime.sql.asking.types import spark_type
-from runtime.sql.model import SqlProblems
+from runtime.sql.model import problem
 
 from .opened import Opened, open_checked
 from .places import Look, Match, Place
@@ -91,7 +91,7 @@ def _table_files(place: Place, folder: Path, line: int) -> Iterator[Match]:
         for name in sorted([*names, *(f for f in folders if (Path(parent) / f).is_symlink())]):
             path = Path(parent) / name
             if path.is_symlink():
-                raise SqlProblems([(line, f"delta_scan(): {path} is a link: a Delta table holds its own files only")])
+                raise problem(line, f"delta_scan(): {path} is a link: a Delta table holds its own files only")
             yield place.checked(path, line, look)
 
 
@@ -122,9 +122,7 @@ def _check(action: dict[str, Any], path: Path, line: int) -> None:
             elsewhere = str(vector.get("pathOrInlineDv"))
         else:
             continue
-        raise SqlProblems(
-            [(line, f"delta_scan(): the log of {path} names the file {elsewhere}, which is not below it")]
-        )
+        raise problem(line, f"delta_scan(): the log of {path} names the file {elsewhere}, which is not below it")
 
 
 def duckdb_type(kind: Any) -> str:

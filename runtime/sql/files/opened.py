@@ -21,7 +21,7 @@ from typing import Self
 import duckdb
 
 from runtime.sql.asking.confined import confined
-from runtime.sql.model import SqlProblems
+from runtime.sql.model import problem
 
 from .places import Look, Match, Place
 
@@ -119,13 +119,13 @@ def open_checked(match: Match, look: Look, line: int = 1) -> int:
             folder = below
         file = os.open(real.name, _FLAGS, dir_fd=folder)
     except OSError as error:
-        raise SqlProblems([(line, f"{match.path} cannot be read: {error.strerror}")]) from None
+        raise problem(line, f"{match.path} cannot be read: {error.strerror}") from None
     finally:
         os.close(folder)
     info = os.fstat(file)
     if not stat.S_ISREG(info.st_mode) or info.st_nlink > 1:
         os.close(file)
-        raise SqlProblems([(line, f"{match.path} is no file with one name: copy it")])
+        raise problem(line, f"{match.path} is no file with one name: copy it")
     return file
 
 

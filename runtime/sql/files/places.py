@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from runtime.config import from_env
-from runtime.sql.model import SqlProblems
+from runtime.sql.model import SqlProblems, problem
 
 #: Below the data folder, what is anybody's: the demo's public data.
 PUBLIC = "demo"
@@ -232,7 +232,7 @@ def _shown(path: Path, project: Path) -> str:
 
 
 def _refused(line: int, path: str, why: str, between: str = " ") -> SqlProblems:
-    return SqlProblems([(line, f"{path}{between}{why}")])
+    return problem(line, f"{path}{between}{why}")
 
 
 def state(place: Place, paths: tuple[str, ...]) -> tuple[Any, ...]:

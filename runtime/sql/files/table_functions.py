@@ -19,7 +19,7 @@ from runtime.sql.asking.said import GateError, one_line
 from runtime.sql.asking.tree import Node, line_of, quoted, walk
 from runtime.sql.asking.types import UnknownType, spark_type
 from runtime.sql.asking.watch import limited
-from runtime.sql.model import FileRead, SqlProblems
+from runtime.sql.model import FileRead, problem
 from runtime.sql.scalar.functions import UNFOLDABLE
 
 from . import uneven
@@ -164,14 +164,10 @@ def describe(item: Node, place: Place, line: int) -> FileRead:
     if item["type"] == "BASE_TABLE":
         suffix = re.sub(r"\.(gz|zst)$", "", item["table_name"].lower()).rsplit(".", 1)[-1]
         if suffix not in _KINDS:
-            raise SqlProblems(
-                [
-                    (
-                        line,
-                        f"FROM '{item['table_name']}': read files by read_csv, read_parquet or read_json, or name a "
-                        f".csv, .parquet or .json file",
-                    )
-                ]
+            raise problem(
+                line,
+                f"FROM '{item['table_name']}': read files by read_csv, read_parquet or read_json, or name a "
+                f".csv, .parquet or .json file",
             )
         function, given, options = _READERS[_KINDS[suffix]], [item["table_name"]], dict[str, Any]()
     else:
@@ -180,14 +176,9 @@ def describe(item: Node, place: Place, line: int) -> FileRead:
     kind = FORMATS[function]
     unknown = sorted(set(options) - OPTIONS[kind])
     if unknown:
-        raise SqlProblems(
-            [
-                (
-                    line,
-                    f"{function}(): the option {unknown[0]} is not supported; supported: "
-                    f"{', '.join(sorted(OPTIONS[kind]))}",
-                )
-            ]
+        raise problem(
+            line,
+            f"{function}(): the option {unknown[0]} is not supported; supported: {', '.join(sorted(OPTIONS[kind]))}",
         )
     paths = tuple(place.absolute(p, line) for p in given)
     key = (function, paths, repr(sorted(options.items())), place, state(place, paths))
@@ -213,20 +204,18 @@ def arguments(g: Gate, item: Node, function: str, line: int) -> tuple[list[str],
         odd = next((o for part in walk(expression) if (o := varying(g, part))), None)
         if odd:
             told = f"{function}(): {what} must be a constant; found {odd}: write the value itself"
-            raise SqlProblems([(line, told)])
+            raise problem(line, told)
         try:
             value = g.value({**expression, "alias": ""})
         except GateError as error:
             said = error.message.splitlines()[0]
-            raise SqlProblems(
-                [(line, f"{function}(): {what} must be a constant ({said}): write the value itself")]
-            ) from None
+            raise problem(line, f"{function}(): {what} must be a constant ({said}): write the value itself") from None
         if name:
             options[name.lower()] = value
         else:
             given = [str(v) for v in value] if isinstance(value, list) else [str(value)]
     if not given:
-        raise SqlProblems([(line, f"{function}() names no file")])
+        raise problem(line, f"{function}() names no file")
     return given, options
 
 
@@ -270,7 +259,7 @@ def sniffed(
     matches = place.matches(paths, line)
     if not matches:
         shown = ", ".join(f'"{p.removeprefix(f"{place.project}/")}"' for p in paths)
-        raise SqlProblems([(line, f"{function}(): No files found that match the pattern {shown}")])
+        raise problem(line, f"{function}(): No files found that match the pattern {shown}")
     with Opened(matches, place, line) as opened, opened.duckdb() as con:
         source = call(function, opened.patterns(), options)
         try:
@@ -285,20 +274,16 @@ def sniffed(
             refused = one_line(error.message) + uneven.odd_line(opened.paths, delimiter)
         refused = opened.said(refused, str(place.project))
     if refused:
-        raise SqlProblems([(line, f"{function}(): {refused}")]) from None
+        raise problem(line, f"{function}(): {refused}") from None
     columns = []
     for name, text, *_ in rows:
         try:
             columns.append(Column(name, text, spark_type(types.parse(text))))
         except UnknownType:
-            raise SqlProblems(
-                [
-                    (
-                        line,
-                        f"{function}(): column {name} has the type {text}, which Spark has no place for; name the "
-                        f"columns to read",
-                    )
-                ]
+            raise problem(
+                line,
+                f"{function}(): column {name} has the type {text}, which Spark has no place for; name the "
+                f"columns to read",
             ) from None
     return tuple(columns)
 
@@ -318,4 +303,4 @@ def delta_columns(place: Place, path: str, line: int) -> tuple[Column, ...]:
     try:
         return schema(place, Path(path), line)
     except (OSError, ValueError, KeyError) as error:
-        raise SqlProblems([(line, f"delta_scan(): {path} is not a Delta table that can be read ({error})")]) from None
+        raise problem(line, f"delta_scan(): {path} is not a Delta table that can be read ({error})") from None
