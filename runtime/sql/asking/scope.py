@@ -17,7 +17,7 @@ from runtime.sql.model import Refused
 from .gate import Gate, placeless, template
 from .said import GateError
 from .tree import EMPTY, NOWHERE, Node, first_offset
-from .types import Type, name_quoted
+from .types import BOOLEAN, INTEGER, NULL, VARCHAR, Type, name_quoted
 
 Columns = list[tuple[str, Type]]
 #: Expressions without any below them: most of a statement.
@@ -27,7 +27,6 @@ TRUE_OR_FALSE = ("OPERATOR_NOT", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL", "CO
 #: With one of these below, an expression and its columns do not tell its type.
 _FORMLESS = re.compile(r'"class": ?"(?:SUBQUERY|LAMBDA|STAR|POSITIONAL_REFERENCE|PARAMETER|DEFAULT)"')
 _COLUMN = re.compile(r'"column_names": ?(\[[^\]"]*(?:"(?:[^"\\]|\\.)*"[^\]"]*)+\])')
-BOOLEAN, INTEGER, VARCHAR = Type("BOOLEAN"), Type("INTEGER"), Type("VARCHAR")
 
 
 @dataclass
@@ -215,7 +214,7 @@ class Scope:
                 return found[1]
         if id(node) not in self.known:
             try:
-                kind = self.types_of([bare(node)], self.grouped and self.has_aggregate(node))[0]
+                kind = told(node) or self.types_of([bare(node)], self.grouped and self.has_aggregate(node))[0]
             except GateError as error:
                 raise Refused(
                     f"this expression, whose type DuckDB does not tell ({error.message.splitlines()[0]})", where(node)
@@ -236,7 +235,7 @@ def told(node: Node) -> Type | None:
         literal = node["literal"]
         if literal["kind"] == "INTEGER" and str(literal.get("text")).isdigit() and int(literal["text"]) < 2**31:
             return INTEGER
-        return {"STRING": VARCHAR, "BOOLEAN": BOOLEAN}.get(literal["kind"])
+        return {"STRING": VARCHAR, "BOOLEAN": BOOLEAN, "NULL": NULL}.get(literal["kind"])
     return None
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from runtime.sql.asking.said import GateError
 from runtime.sql.asking.scope import Scope, where
 from runtime.sql.asking.tree import Node, walk
-from runtime.sql.asking.types import BOOLEAN, INTEGER, NULL, VARCHAR, Type, UnknownType, name_quoted
+from runtime.sql.asking.types import BOOLEAN, NULL, Type, UnknownType, name_quoted
 from runtime.sql.grouping import aggregates, equality, windows
 from runtime.sql.model import Refused, SqlProblems, Unjoined
 from runtime.sql.scalar import alike, casts, constants, plain, rowwise
@@ -18,7 +18,6 @@ from runtime.sql.scalar.calls import Place
 from runtime.sql.scalar.casts import COMPARE, E, common, compared
 from runtime.sql.scalar.constants import as_type
 from runtime.sql.scalar.functions import moment
-from runtime.sql.scalar.texts import string
 
 from . import among, correlated, respelt, tableless
 from .counted import counted, is_countable
@@ -45,7 +44,7 @@ class Expressions:
         self._below: Place | None = None
         self._groups: dict[str, Node] | None = None
         self._writers: dict[str, Callable[[Node], E]] = {
-            "CONSTANT": self.constant_node,
+            "CONSTANT": self.folded,
             "COLUMN_REF": self.column,
             "COMPARISON": self.comparison,
             "CONJUNCTION": self.conjunction,
@@ -64,7 +63,7 @@ class Expressions:
             if self.is_atom(node):
                 return self.atom(node)
             if self.is_plain(node):
-                if node["class"] != "CONSTANT" and self.is_constant(node):
+                if self.is_constant(node):
                     return self.folded(node)
                 return self._writers[node["class"]](node)
             return rowwise.write(self, node)
@@ -193,19 +192,6 @@ class Expressions:
     def constant(self, node: Node, what: str) -> Any:
         """The Python value of an argument that must be constant."""
         return constants.value(self, node, what)
-
-    def constant_node(self, node: Node) -> E:
-        literal = node["literal"]
-        kind, text = literal["kind"], literal.get("text")
-        if kind == "NULL":
-            return E("NULL", NULL)
-        if kind == "STRING":
-            return E(string(text or ""), VARCHAR)
-        if kind == "BOOLEAN":
-            return E(str(text).lower(), BOOLEAN)
-        if kind == "INTEGER" and str(text).isdigit() and int(text) < 2**31:
-            return E(str(text), INTEGER)
-        return self.folded(node)
 
     # ---- columns and operators
 

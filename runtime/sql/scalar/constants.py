@@ -52,9 +52,9 @@ def folded(w: Expressions, node: Node) -> E:
     g, kind = w.scope.gate, w.type(node)
     try:
         if kind.name in _DAYS:
-            text = g.constant(as_type(node, VARCHAR))
+            text = computed(g, as_type(node, VARCHAR))
             return E(f"CAST({'NULL' if text is None else texts.moment(text, kind)} AS {_DAYS[kind.name]})", kind)
-        value = g.constant(node)
+        value = computed(g, node)
     except GateError as error:
         raise Refused(f"this constant ({error.message.splitlines()[0]})", where(node), hint=False) from None
 
@@ -71,14 +71,18 @@ def interval(w: Expressions, node: Node) -> tuple[tuple[str, str], ...]:
 
 def value(w: Expressions, node: Node, what: str) -> Any:
     """The Python value of an argument that must be constant."""
-    if node["class"] == "CONSTANT" and node["literal"]["kind"] in _READ:
-        return _READ[node["literal"]["kind"]](node["literal"].get("text") or "")
-    if node["class"] == "CONSTANT" or is_constant(w.scope.gate, node):
-        try:
-            return w.scope.gate.constant(node)
-        except GateError as error:
-            raise Refused(f"{what}: {error.message}", where(node)) from None
-    raise Refused(f"{what} that is not a constant", where(node))
+    if not is_constant(w.scope.gate, node):
+        raise Refused(f"{what} that is not a constant", where(node))
+    try:
+        return computed(w.scope.gate, node)
+    except GateError as error:
+        raise Refused(f"{what}: {error.message}", where(node)) from None
+
+
+def computed(g: Gate, node: Node) -> Any:
+    """The Python value of a constant: DuckDB's answer, but for what is written out."""
+    literal = node.get("literal") or {}
+    return _READ[literal["kind"]](literal.get("text") or "") if literal.get("kind") in _READ else g.constant(node)
 
 
 def lambda_params(node: Node) -> list[str]:
