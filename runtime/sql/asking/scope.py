@@ -16,7 +16,7 @@ from runtime.sql.model import Refused
 
 from .gate import Gate, placeless, template
 from .said import GateError
-from .tree import EMPTY, NOWHERE, Node, first_offset
+from .tree import EMPTY, NOWHERE, Node, first_offset, is_called
 from .types import BOOLEAN, INTEGER, NULL, VARCHAR, Type, name_quoted
 
 Columns = list[tuple[str, Type]]
@@ -202,7 +202,7 @@ class Scope:
             return False
         if node.get("type") == "GROUPING_FUNCTION":
             return True
-        if node.get("class") == "FUNCTION" and node["function_name"] in self.gate.aggregates:
+        if is_called(node, self.gate.aggregates):
             return True
         return any(self.has_aggregate(child) for child in children(node))
 

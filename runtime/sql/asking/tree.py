@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 Node = dict[str, Any]
+#: Functions that make a row of each element of a list.
+UNNESTING = ("unnest", "unlist")
 NOWHERE = 18446744073709551615
 #: FROM nothing.
 EMPTY: Node = {"type": "EMPTY", "alias": "", "sample": None, "query_location": NOWHERE, "query_location_length": 0}
@@ -44,6 +46,16 @@ def walk(node: Any, without: str = "") -> Any:
 def own(node: Any) -> Any:
     """As `walk`, without what stands in subqueries: their stars and aggregates are theirs."""
     return walk(node, without="subquery")
+
+
+def paths(node: Any) -> list[list[str]]:
+    """The names of each column below, as they are written."""
+    return [item["column_names"] for item in walk(node) if item.get("class") == "COLUMN_REF"]
+
+
+def is_called(node: Node, names: Collection[str]) -> bool:
+    """Whether it is a call of one of these functions."""
+    return node.get("class") == "FUNCTION" and node["function_name"] in names
 
 
 def replaced(value: Any, by: Callable[[Node], Node | None], without: str = "") -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.sql.asking.said import GateError
 from runtime.sql.asking.scope import Scope, where
-from runtime.sql.asking.tree import Node, walk
+from runtime.sql.asking.tree import UNNESTING, Node, is_called, paths
 from runtime.sql.asking.types import BOOLEAN, NULL, Type, UnknownType, name_quoted
 from runtime.sql.grouping import aggregates, equality, windows
 from runtime.sql.model import Refused, SqlProblems, Unjoined
@@ -137,8 +137,9 @@ class Expressions:
 
     def listed(self, node: Node) -> E | None:
         """The value that an unnest() has in a row."""
-        named = node["class"] == "FUNCTION" and node["function_name"] in ("unnest", "unlist")
-        return self.unnested.get(id(node)) or self.unnested.get(same_form(node)) if named else None
+        if not is_called(node, UNNESTING):
+            return None
+        return self.unnested.get(id(node)) or self.unnested.get(same_form(node))
 
     def group(self, node: Node) -> Node | None:
         """The expression of GROUP BY that this one is; none for a column that Spark itself takes for its group."""
@@ -334,13 +335,13 @@ class Expressions:
 
     def is_mixed(self, node: Node) -> bool:
         """Whether columns both of this query and of one around it stand in an expression."""
-        names = [n["column_names"] for n in walk(node) if n.get("class") == "COLUMN_REF"]
-        return len({found[3] is self.scope for n in names if (found := self.scope.resolve(n))}) > 1
+        found = filter(None, map(self.scope.resolve, paths(node)))
+        return len({scope is self.scope for _, _, _, scope in found}) > 1
 
     def is_outer(self, node: Node) -> bool:
         """Whether a column of a query around this one stands in it."""
-        names = [n["column_names"] for n in walk(node) if n.get("class") == "COLUMN_REF"]
-        return any((found := self.scope.resolve(n)) is not None and found[3] is not self.scope for n in names)
+        found = filter(None, map(self.scope.resolve, paths(node)))
+        return any(scope is not self.scope for _, _, _, scope in found)
 
 
 def unforeseen(node: Node, error: Exception) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from runtime.sql.asking.gate import gate
 from runtime.sql.asking.scope import children
-from runtime.sql.asking.tree import Node
+from runtime.sql.asking.tree import Node, is_called
 from runtime.sql.scalar.functions import VOLATILE
 
 
@@ -24,9 +24,8 @@ def is_made_of(node: Node, forms: Collection[str], form: Callable[[Node], str]) 
         return any(form({**node, "column_names": names[:at]}) in forms for at in range(1, len(names) + 1))
     if form(node) in forms:
         return True
-    own = node["class"] in ("SUBQUERY", "WINDOW", "POSITIONAL_REFERENCE") or (
-        node["class"] == "FUNCTION" and node["function_name"] in VOLATILE | gate().aggregates
-    )
+    own = node["class"] in ("SUBQUERY", "WINDOW", "POSITIONAL_REFERENCE")
+    own = own or is_called(node, VOLATILE | gate().aggregates)
     return not own and all(is_made_of(n, forms, form) for n in children(node))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from runtime.sql.asking.gate import expression
 from runtime.sql.asking.scope import Scope, where
-from runtime.sql.asking.tree import Node, quoted, walk
+from runtime.sql.asking.tree import Node, paths, quoted, walk
 from runtime.sql.asking.types import Type
 from runtime.sql.grouping import aggregates
 from runtime.sql.model import Refused
@@ -41,8 +41,7 @@ def is_left_open(w: Expressions, node: Node) -> bool:
     if name in TABLES:
         return False
     if name in w.scope.gate.aggregates:
-        columns = [n for n in walk(node) if n.get("class") == "COLUMN_REF"]
-        return name in aggregates.REFUSED or any(w.scope.resolve(c["column_names"]) for c in columns)
+        return name in aggregates.REFUSED or any(map(w.scope.resolve, paths(node)))
     return name in functions.REFUSED | functions.VOLATILE or name not in w.scope.gate.scalars
 
 

@@ -7,6 +7,7 @@ In the text of one of Spark's {F} is the place of FILTER and OVER, {D} of DISTIN
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from runtime.sql.asking.scope import call, column, where
@@ -59,21 +60,13 @@ def write(w: Expressions, node: Node, over: str = "", *others: str) -> E:
     if w.is_mixed(node):
         told = f"{name}() over columns both of its own query and of the one around it"
         raise Refused(told, where(node), hint=False)
-    if over:
-        return _written(w, name, arguments, node, (over, *others))
-    with w.below():
-        made = _own(w, name, arguments, node, over)
-        collected = None if made else _collected(w, arguments, node, (over,))
-    return made or _answered(w, collected, node)
-
-
-def _written(w: Expressions, name: str, arguments: list[Node], node: Node, windows: tuple[str, ...]) -> E:
-    made = _own(w, name, arguments, node, *windows) if len(windows) == 1 else None
-    if made:
-        return made
-    collected = _collected(w, arguments, node, windows)
-    with w.at(grouped=w.grouped):
-        return _answered(w, collected, node)
+    with nullcontext() if over else w.below():
+        made = None if others else _own(w, name, arguments, node, over)
+        if made:
+            return made
+        rows, asked = _collected(w, arguments, node, (over, *others))
+    with w.at(grouped=w.grouped) if over else nullcontext():
+        return _answered(w, rows, asked, node)
 
 
 def _own(w: Expressions, name: str, arguments: list[Node], node: Node, over: str) -> E | None:
@@ -241,9 +234,7 @@ def listed(fields: list[E]) -> Type:
     return Type("LIST", (Type("STRUCT", kinds, tuple(f"a{i}" for i in range(len(fields))) or ("a",)),))
 
 
-def _answered(w: Expressions, collected: tuple[E, Node] | None, node: Node) -> E:
-    assert collected is not None
-    rows, asked = collected
+def _answered(w: Expressions, rows: E, asked: Node, node: Node) -> E:
     keys = ("distinct", "export_state", "is_operator", "schema", "catalog", "query_location", "query_location_length")
     plain = {**call(node["function_name"]), **{k: asked[k] for k in (*keys, "arguments", "order_bys") if k in asked}}
     text = w.scope.gate.spelt(plain)

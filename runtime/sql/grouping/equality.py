@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from runtime.sql.asking.gate import gate
 from runtime.sql.asking.scope import Columns, where
-from runtime.sql.asking.tree import Node, own
+from runtime.sql.asking.tree import Node, is_called, own
 from runtime.sql.asking.types import Type
 from runtime.sql.model import Refused
 from runtime.sql.scalar import collations, plain
@@ -92,10 +92,7 @@ def is_summed(select: Node) -> bool:
     names = gate().aggregates | {"unnest"}
     if select["group_expressions"] or select["having"] or select["aggregate_handling"] == "FORCE_AGGREGATES":
         return True
-    return any(
-        n.get("class") == "WINDOW" or n.get("class") == "FUNCTION" and n["function_name"] in names
-        for n in own(select["select_list"])
-    )
+    return any(n.get("class") == "WINDOW" or is_called(n, names) for n in own(select["select_list"]))
 
 
 def any_of(w: Expressions, e: E, group: Node) -> str:

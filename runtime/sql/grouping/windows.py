@@ -178,8 +178,7 @@ def bound(w: Expressions, side: str, expression: Node | None, days: bool = False
     if side.startswith("UNBOUNDED"):
         return side.replace("_", " ")
     way = "PRECEDING" if "PRECEDING" in side else "FOLLOWING"
-    if expression is None:
-        raise Refused("this window frame")
+    assert expression is not None
     if w.type(expression).name == "INTERVAL":
         parts = dict(constants.interval(w, expression)) if w.is_constant(expression) else None
         if parts is None or "MONTH" in parts and len(parts) > 1:

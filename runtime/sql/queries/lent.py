@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runtime.sql.asking.scope import Scope, Source
-from runtime.sql.asking.tree import Node, own, walk
+from runtime.sql.asking.tree import Node, is_called, own, walk
 from runtime.sql.asking.types import Type
 
 from .item import picked, renamed
@@ -45,7 +45,7 @@ def asked(of: Queries, node: Node, scope: Scope) -> list[Wanted]:
     here = {source.alias.lower() for source in scope.sources}
     out: list[Wanted] = []
     parts = list(own([value for key, value in node.items() if key not in ("from_table", "cte_map")]))
-    summed = [n for n in parts if n.get("class") == "FUNCTION" and n["function_name"] in scope.gate.aggregates]
+    summed = [n for n in parts if is_called(n, scope.gate.aggregates)]
     beyond = {id(n) for call in summed for n in own(call["arguments"])}  # which Spark does not compute
     for query in parts:
         inner = list(walk(query["subquery"])) if query.get("class") == "SUBQUERY" and id(query) not in beyond else []

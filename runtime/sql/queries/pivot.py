@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from runtime.sql.asking.gate import conjunction, expression
 from runtime.sql.asking.scope import Columns, Scope, column, parts, where
-from runtime.sql.asking.tree import Node, replaced, walk
+from runtime.sql.asking.tree import Node, is_called, paths, replaced
 from runtime.sql.asking.types import VARCHAR, name_quoted
 from runtime.sql.grouping import equality
 from runtime.sql.model import Refused
@@ -45,9 +45,7 @@ def pivoted(sources: Sources, node: Node, inner: Scope, text: str) -> Item:
     described = all_of(inner, node)
     groups = list(node.get("groups") or [])
     if not groups:
-        used = {
-            n["column_names"][-1].lower() for n in walk([keys, node["aggregates"]]) if n.get("class") == "COLUMN_REF"
-        }
+        used = {names[-1].lower() for names in paths([keys, node["aggregates"]])}
         groups = [n for s in inner.sources for n, _ in s.columns if n.lower() not in used]
     inner.grouped = True
     inner.groups, inner.group_sets = [column(g) for g in groups], [list(range(len(groups)))]
@@ -87,7 +85,7 @@ def filtered(node: Node, test: Node, inner: Scope) -> Node:
     """The expression with the aggregate in it over the rows of a test."""
 
     def one(node: Node) -> Node | None:
-        if node.get("class") != "FUNCTION" or node["function_name"] not in inner.gate.aggregates:
+        if not is_called(node, inner.gate.aggregates):
             return None
         own = node.get("filter")
         return {**node, "filter": conjunction([own, test]) if own else test}
@@ -110,9 +108,7 @@ def unpivot(sources: Sources, node: Node, inner: Scope, text: str) -> Item:
     if len(node["pivots"]) != 1:
         raise Refused("UNPIVOT of several columns at once", where(node))
     entries = [e for entry in node["pivots"][0]["entries"] for e in turned(entry, inner)]
-    used = {
-        n["column_names"][-1].lower() for _, items in entries for n in walk(items) if n.get("class") == "COLUMN_REF"
-    }
+    used = {names[-1].lower() for names in paths([items for _, items in entries])}
     described = all_of(inner, node)
     keep = [(n, s) for s in inner.sources for n, _ in s.columns if n.lower() not in used]
     label, *values = described[len(keep) :]
@@ -145,7 +141,7 @@ def unpivot(sources: Sources, node: Node, inner: Scope, text: str) -> Item:
 def turned(entry: Node, inner: Scope) -> list[tuple[str, list[Node]]]:
     """The names and columns of an entry: one column, several together, or a * of them."""
     item = {**entry["star_expr"], "alias": ""}
-    if item["class"] == "FUNCTION" and item["function_name"] == "row":
+    if is_called(item, ("row",)):
         items = [a["expression"] for a in item["arguments"]]
         return [(entry.get("alias") or "_".join(declared(i, inner) for i in items), items)]
     found = expand([item], inner)
@@ -156,7 +152,7 @@ def turned(entry: Node, inner: Scope) -> list[tuple[str, list[Node]]]:
 
 def declared(item: Node, inner: Scope) -> str:
     """The name of the column in an entry, as its table spells it."""
-    names = [n["column_names"][-1].lower() for n in walk(item) if n.get("class") == "COLUMN_REF"]
+    names = [names[-1].lower() for names in paths(item)]
     own = [n for s in inner.sources for n, _ in s.columns if names == [n.lower()]]
     if len(own) != 1:
         raise Refused("UNPIVOT of what is no column", where(item))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from runtime.sql.asking.gate import expression
 from runtime.sql.asking.scope import Columns, Scope, where
-from runtime.sql.asking.tree import Node, quoted, replaced, walk
+from runtime.sql.asking.tree import Node, is_called, quoted, replaced, walk
 from runtime.sql.asking.types import rows_of
 from runtime.sql.expressions import tableless
 from runtime.sql.grouping import aggregates
@@ -54,7 +54,7 @@ def check(of: Queries, body: Node, scope: Scope) -> None:
     names = functions.REFUSED | functions.VOLATILE
     for part in walk(body):
         function = part["function"]["function_name"] if part.get("type") == "TABLE_FUNCTION" else ""
-        left = part.get("class") == "FUNCTION" and part["function_name"] in names - {"unnest"} or part.get("sample")
+        left = is_called(part, names - {"unnest"}) or part.get("sample")
         drawn = part.get("class") == "COLUMN_REF" and part["column_names"][0].lower() in functions.VOLATILE
         if left or drawn or function and function not in tableless.TABLES:
             raise Refused("WITH RECURSIVE … UNION with files, chance or the moment", where(part) or where(body))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from runtime.sql.asking.gate import conjunction, expression, template
 from runtime.sql.asking.scope import Columns, Scope, Source, call, column, where
-from runtime.sql.asking.tree import Node, walk
+from runtime.sql.asking.tree import Node, paths, walk
 from runtime.sql.asking.types import Type, name_quoted, rows_of
 from runtime.sql.expressions import correlated, tableless
 from runtime.sql.expressions.expr import Expressions
@@ -303,7 +303,7 @@ def _inner(node: Node) -> Node:
 
 
 def _only_of(node: Node, source: Source, scope: Scope) -> bool:
-    found = [scope.resolve(n["column_names"]) for n in walk(node) if n.get("class") == "COLUMN_REF"]
+    found = list(map(scope.resolve, paths(node)))
     return bool(found) and all(f is not None and f[0].startswith(name_quoted(source.alias) + ".") for f in found)
 
 

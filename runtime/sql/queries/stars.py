@@ -8,7 +8,7 @@ from typing import Any
 from runtime.sql.asking.gate import conjunction, expression
 from runtime.sql.asking.said import GateError
 from runtime.sql.asking.scope import Scope, call, column, where
-from runtime.sql.asking.tree import Node, own, replaced
+from runtime.sql.asking.tree import UNNESTING, Node, is_called, own, replaced
 from runtime.sql.asking.types import Type
 from runtime.sql.expressions.sameness import same_form
 from runtime.sql.model import Refused
@@ -33,15 +33,11 @@ def expand(items: list[Node], scope: Scope) -> list[Node]:
             out += fields(item, scope)
         elif item["class"] == "STAR":
             out += plain(item, scope)
-        elif (
-            item["class"] == "FUNCTION"
-            and item["function_name"] in MATCHES
-            and item["arguments"][0]["expression"]["class"] == "STAR"
-        ):
+        elif is_called(item, MATCHES) and item["arguments"][0]["expression"]["class"] == "STAR":
             out += by_names(item, scope)
         elif any(n.get("type") == "OPERATOR_UNPACK" for n in own(item)):
             out.append(unpacked(item, scope))
-        elif item["class"] == "FUNCTION" and item["function_name"] == "unnest" or not stars[0].get("columns"):
+        elif is_called(item, ("unnest",)) or not stars[0].get("columns"):
             raise Refused("* inside an expression", where(item), hint=False)
         else:
             out += applied(item, stars, scope)
@@ -50,7 +46,7 @@ def expand(items: list[Node], scope: Scope) -> list[Node]:
 
 def fields(item: Node, scope: Scope) -> list[Node]:
     """The columns that unnest() makes of a STRUCT; else the item itself."""
-    if item["class"] != "FUNCTION" or item["function_name"] not in ("unnest", "unlist"):
+    if not is_called(item, UNNESTING):
         return [item]
     inner = item["arguments"][0]["expression"]
     if len(item["arguments"]) == 2:

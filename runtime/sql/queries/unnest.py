@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from runtime.sql.asking.gate import gate
 from runtime.sql.asking.scope import call, column, parts, where
-from runtime.sql.asking.tree import Node, own
+from runtime.sql.asking.tree import UNNESTING, Node, is_called, own
 from runtime.sql.asking.types import spark_type
 from runtime.sql.expressions.sameness import same, same_form
 from runtime.sql.model import Refused
@@ -19,12 +19,7 @@ if TYPE_CHECKING:
 def unnested(w: Expressions, projections: list[Node], qualify: Node | None, source: str, *, lateral: bool) -> str:
     """FROM with the unnest()s of a select list: several go in step, as DuckDB's do, the shorter ones filled with NULL.
     `lateral`: the SELECT is a LATERAL subquery, in which Spark unnests a list of the query around it, alone."""
-    found = [
-        n
-        for p in projections
-        for n in parts(p)
-        if n["class"] == "FUNCTION" and n["function_name"] in ("unnest", "unlist")
-    ]
+    found = [n for p in projections for n in parts(p) if is_called(n, UNNESTING)]
     if not found:
         return source
     if any(n.get("class") == "WINDOW" for n in own([projections, qualify])):  # DuckDB's windows do not see these rows
@@ -76,7 +71,7 @@ def is_apart(select: Node) -> bool:
 
 
 def is_unnest(node: Node) -> bool:
-    return node.get("class") == "FUNCTION" and node["function_name"] == "unnest" and len(node["arguments"]) == 1
+    return is_called(node, ("unnest",)) and len(node["arguments"]) == 1
 
 
 def parted(select: Node, names: list[str]) -> Node:
