@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runtime.sql.asking.said import GateError
 from runtime.sql.asking.scope import Scope, where
-from runtime.sql.asking.tree import Node, own
+from runtime.sql.asking.tree import Node, is_called, own, replaced
 from runtime.sql.model import Refused
 from runtime.sql.scalar import plain
 
@@ -65,18 +65,14 @@ def of_one_row(w: Expressions, node: Node) -> Node | None:
     summed: list[Node] = []
     beside: list[Node] = []
 
-    def apart(value: Any) -> Any:
-        if type(value) is list:
-            return [apart(item) for item in value]
-        if type(value) is not dict:
-            return value
-        if value.get("class") == "FUNCTION" and value["function_name"] in w.scope.gate.aggregates:
-            summed.append(value)
-            return {**node, "alias": "", "subquery": {**node["subquery"], "node": {**query, "select_list": [value]}}}
-        beside.extend([value] if value.get("class") == "COLUMN_REF" else [])
-        return {key: apart(item) if key != "type_expr" else item for key, item in value.items()}
+    def apart(part: Node) -> Node | None:
+        if is_called(part, w.scope.gate.aggregates):
+            summed.append(part)
+            return {**node, "alias": "", "subquery": {**node["subquery"], "node": {**query, "select_list": [part]}}}
+        beside.extend([part] if part.get("class") == "COLUMN_REF" else [])
+        return None
 
-    found: Node = apart(query["select_list"][0])
+    found: Node = replaced(query["select_list"][0], apart)
     return {**found, "alias": ""} if summed and beside else None
 
 
@@ -84,8 +80,7 @@ def check_summed(w: Expressions, node: Node) -> None:
     """Refuses what Spark plans and cannot run: a correlated subquery in an aggregate that is a correlated one's
     value."""
     query = node["subquery"]["node"]
-    listed = list(own(query.get("select_list")))
-    summed = [n for n in listed if n.get("class") == "FUNCTION" and n["function_name"] in w.scope.gate.aggregates]
+    summed = [n for n in own(query.get("select_list")) if is_called(n, w.scope.gate.aggregates)]
     for part in own(summed):
         if part.get("class") != "SUBQUERY" or tableless.is_tableless(w, part):
             continue

@@ -9,8 +9,9 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
+from runtime.sql.asking.gate import conjunction, expression
 from runtime.sql.asking.scope import Columns, Scope
-from runtime.sql.asking.tree import Node, first_offset, own, walk
+from runtime.sql.asking.tree import UNNESTING, Node, first_offset, is_called, own, replaced, walk
 from runtime.sql.expressions.correlated import is_correlated
 from runtime.sql.expressions.expr import Expressions
 from runtime.sql.model import Refused
@@ -32,7 +33,7 @@ def written(of: Queries, node: Node, scope: Scope) -> tuple[str, Columns]:
     if scope.parent is not None and is_correlated(scope, node):
         told = "ROLLUP, CUBE or GROUPING SETS with a group of all rows in a correlated subquery"
         raise Refused(f"{told} (group by the columns of the query around, and join)", first_offset(node), hint=False)
-    apart = Scope(scope.gate, scope.parent, scope.ctes, scope.tables)
+    apart = scope.inner(scope.parent)
     other, found = of.select(of_no_rows(of.expressions(scope), node), apart)
     return f"SELECT * FROM ({text}) UNION ALL {of.shaped(other, found, columns, node)}", columns
 
@@ -43,45 +44,39 @@ def of_no_rows(w: Expressions, node: Node) -> Node:
     clauses = ("select_list", "having", "qualify")
     select = node | {clause: without_keys(w, node.get(clause), keys) for clause in clauses}
     having = [none_of(w, node), *filter(None, [select["having"]])]
-    both = parsed(w, "a AND b")
     return select | {
         "group_expressions": [],
         "group_sets": [],
-        "where_clause": parsed(w, "false"),
-        "having": having[0] if len(having) == 1 else {**both, "children": having},
+        "where_clause": expression("false"),
+        "having": conjunction(having),
         "modifiers": [m for m in node["modifiers"] if m["type"] == "LIMIT_MODIFIER"],
     }
 
 
 def without_keys(w: Expressions, value: Any, keys: dict[str, Node]) -> Any:
-    """An expression with NULL for each key; not below an aggregate, which is of rows."""
-    if type(value) is list:
-        return [without_keys(w, item, keys) for item in value]
-    if type(value) is not dict or value.get("class") == "SUBQUERY":
-        return value
-    if value.get("class") == "FUNCTION" and value["function_name"] in w.scope.gate.aggregates:
-        return value
-    alias = value.get("alias") or ""
-    if "class" in value and (group := keys.get(w.form(value))):
-        return {**parsed(w, f"CAST(NULL AS {w.type(group)})"), "alias": alias}
-    if value.get("type") == "GROUPING_FUNCTION":
-        return {**parsed(w, f"CAST({2 ** len(value['children']) - 1} AS BIGINT)"), "alias": alias}
-    return {key: without_keys(w, item, keys) if key != "type_expr" else item for key, item in value.items()}
+    """Expressions with NULL for each key; not below an aggregate, which is of rows."""
+
+    def one(node: Node) -> Node | None:
+        if node.get("class") == "SUBQUERY" or is_called(node, w.scope.gate.aggregates):
+            return node
+        alias = node.get("alias") or ""
+        if "class" in node and (group := keys.get(w.form(node))):
+            return {**expression(f"CAST(NULL AS {w.type(group)})"), "alias": alias}
+        if node.get("type") == "GROUPING_FUNCTION":
+            return {**expression(f"CAST({2 ** len(node['children']) - 1} AS BIGINT)"), "alias": alias}
+        return None
+
+    return replaced(value, one)
 
 
 def none_of(w: Expressions, node: Node) -> Node:
     """That FROM and WHERE have no rows."""
-    found = parsed(w, "NOT EXISTS (SELECT 1 FROM t WHERE true)")
+    found = copy.deepcopy(expression("NOT EXISTS (SELECT 1 FROM t WHERE true)"))
     aliases = {item["alias"].lower(): {**item, "alias": ""} for item in node["select_list"] if item.get("alias")}
     inner = next(part["subquery"]["node"] for part in walk(found) if "subquery" in part)
-    unnested = [n for n in own(node["select_list"]) if n.get("function_name") in ("unnest", "unlist")]
+    unnested = [n for n in own(node["select_list"]) if is_called(n, UNNESTING)]
     inner["select_list"] = unnested or inner["select_list"]
     inner["from_table"] = node["from_table"]
     where = node.get("where_clause")
     inner["where_clause"] = substitute(every(where, w.scope), aliases, w.scope) if where else None
-    return found
-
-
-def parsed(w: Expressions, sql: str) -> Node:
-    found: Node = copy.deepcopy(w.scope.gate.parse(f"SELECT {sql}")["node"]["select_list"][0])
     return found
