@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from runtime.sql.asking.gate import gate
-from runtime.sql.asking.scope import Columns, where
+from runtime.sql.asking.scope import where
 from runtime.sql.asking.tree import Node
 from runtime.sql.asking.types import HUGEINT, Type
 from runtime.sql.model import Refused
@@ -29,26 +28,6 @@ def position(node: Node) -> int | None:
     if node["class"] == "POSITIONAL_REFERENCE":
         return int(node["index"])
     return None
-
-
-def is_computed(modifier: Node, columns: Columns) -> bool:
-    """Whether it orders by something else than columns that Spark orders."""
-    items = [order["expression"] for order in modifier.get("orders") or []]
-    named = all(item["class"] in ("COLUMN_REF", "STAR") or position(item) is not None for item in items)
-    return bool(items) and not (named and all(is_ordered(kind) for _, kind in columns))
-
-
-def around(node: Node) -> Node:
-    """A set operation as what a SELECT around it reads, with its order and limit."""
-    select: Node = gate().parse("SELECT * FROM (SELECT 1)")["node"]
-    table = select["from_table"]
-    own = [m for m in node["modifiers"] if m["type"] == "DISTINCT_MODIFIER"]
-    inner = {**node, "modifiers": own, "cte_map": {"map": []}}
-    return {
-        **select,
-        "from_table": {**table, "subquery": {**table["subquery"], "node": inner}},
-        "modifiers": [m for m in node["modifiers"] if m not in own],
-    }
 
 
 def length(w: Expressions, e: E, node: Node) -> E:

@@ -2,6 +2,8 @@
 
 query       `Queries`: the parse tree of one in, Spark text with its columns out
 shadowing   a CTE of a name that one around it has
+modifiers   DISTINCT, ORDER BY and LIMIT
+setops      UNION, EXCEPT and INTERSECT
 recursion   WITH RECURSIVE
 source      FROM: tables, subqueries, joins, VALUES, table functions
 matching    joins whose condition DuckDB computes over both sides

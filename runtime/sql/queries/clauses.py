@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from runtime.sql.asking.tree import Node
 from runtime.sql.asking.types import Type, name_quoted
 from runtime.sql.grouping.as_read import NUMBER
 
@@ -16,6 +17,8 @@ class Select:
     texts: list[str]
     types: list[Type]
     source: str = ""
+    projections: list[Node] = field(default_factory=list)
+    aliases: dict[str, Node] = field(default_factory=dict)  # what they stand for
     where: str = ""
     group: str = ""
     having: str = ""

@@ -10,26 +10,24 @@ from runtime.sql.asking.gate import Gate
 from runtime.sql.asking.said import GateError
 from runtime.sql.asking.scope import Columns, Scope, parts, where
 from runtime.sql.asking.tree import Node, first_offset, own
-from runtime.sql.asking.types import Type, name_quoted
+from runtime.sql.asking.types import name_quoted
 from runtime.sql.expressions import correlated
 from runtime.sql.expressions.expr import E, Expressions
-from runtime.sql.expressions.sameness import is_made_of, same
 from runtime.sql.grouping import equality
-from runtime.sql.grouping.orders import around, direction, is_computed, is_ordered, ordered, position
+from runtime.sql.grouping.orders import position
 from runtime.sql.model import Refused
 from runtime.sql.scalar import alike, collations
 from runtime.sql.scalar.calls import Calls
 
-from . import conditions, lent, recursion, rolled, rows, shadowing
+from . import conditions, lent, modifiers, recursion, rolled, rows, setops, shadowing
 from .aliases import substitute
-from .clauses import Select, assembled, ordering
+from .clauses import Select, assembled
 from .item import relabelled
 from .source import Sources, deduplicated
 from .stars import every, expand
 from .unnest import is_apart, parted, unnested
 
 Lookup = Callable[[list[str]], tuple[str, Columns]]
-SETS = {"UNION": "UNION", "UNION_BY_NAME": "UNION", "EXCEPT": "EXCEPT", "INTERSECT": "INTERSECT"}
 
 
 class Queries:
@@ -63,7 +61,7 @@ class Queries:
         if node["type"] == "SELECT_NODE":
             text, columns = rolled.written(self, node, scope)
         elif node["type"] == "SET_OPERATION_NODE":
-            text, columns = self.set_operation(node, scope)
+            text, columns = setops.write(self, node, scope)
         else:
             raise Refused(node["type"].removesuffix("_NODE").replace("_", " ").lower(), first_offset(node))
         return head + text, columns
@@ -139,6 +137,7 @@ class Queries:
         scope.prime(nodes, scope.grouped)
         writer = self.expressions(scope)
         out = Select([n for n, _ in described], [], [t for _, t in described], source)
+        out.projections, out.aliases = projections, aliases
         if any(m["type"] == "DISTINCT_MODIFIER" and not m.get("distinct_on_targets") for m in whole["modifiers"]):
             out.selected = frozenset(map(writer.form, projections))
         out.source = unnested(writer, projections, clauses["qualify"], out.source, lateral=id(whole) in self.lateral)
@@ -154,7 +153,7 @@ class Queries:
         if scope.grouped and groups:
             out.group = self.grouping(groups, node, writer)
         self.groups_kept(clauses, out, [projections, node["modifiers"]], writer)
-        self.modifiers(node, out, projections, aliases, scope, writer)
+        modifiers.write(writer, node, out)
         return assembled(out), list(zip(out.names, out.types, strict=True))
 
     def described(self, node: Node, scope: Scope) -> Columns:
@@ -226,146 +225,6 @@ class Queries:
         if len(sets) <= 1:
             return ", ".join(texts)
         return "GROUPING SETS (" + ", ".join("(" + ", ".join(texts[i] for i in one) + ")" for one in sets) + ")"
-
-    def modifiers(
-        self,
-        node: Node,
-        out: Select,
-        projections: list[Node],
-        aliases: Mapping[str, Node],
-        scope: Scope,
-        writer: Expressions,
-    ) -> None:
-        for modifier in node["modifiers"]:
-            if modifier["type"] == "DISTINCT_MODIFIER":
-                targets = modifier.get("distinct_on_targets") or []
-                out.distinct = not targets
-                for kind, item in zip(out.types, projections, strict=True) if out.distinct else ():
-                    equality.check_distinct(kind, item)
-                for target in targets:
-                    at = position(target)
-                    item = projections[at - 1] if at else substitute(target, aliases, scope)
-                    out.distinct_on.append(equality.key(writer, item, "DISTINCT ON"))
-            elif modifier["type"] == "ORDER_MODIFIER":
-                for order in modifier["orders"]:
-                    out.order += self.order(order, out, projections, aliases, scope, writer)
-            elif modifier["type"] == "LIMIT_MODIFIER":
-                if modifier["limit_type"] == "PERCENTAGE":
-                    out.percent = float(writer.constant(modifier["limit"], "LIMIT n%"))
-                    if modifier.get("offset"):
-                        out.offset = int(writer.constant(modifier["offset"], "OFFSET with LIMIT n%"))
-                else:
-                    out.limit = self.limit(modifier, writer)
-            else:
-                raise Refused(modifier["type"].replace("_", " "), first_offset(node))
-
-    def order(
-        self,
-        order: Node,
-        out: Select,
-        projections: list[Node],
-        aliases: Mapping[str, Node],
-        scope: Scope,
-        writer: Expressions,
-    ) -> list[tuple[int | str, str]]:
-        way, item = direction(order), order["expression"]
-        if item["class"] == "STAR":
-            each = [{"class": "POSITIONAL_REFERENCE", "index": at} for at in range(1, len(out.names) + 1)]
-            by = [{**order, "expression": one} for one in each]
-            return [key for one in by for key in self.order(one, out, projections, aliases, scope, writer)]
-        at: int | None = position(item)
-        if at is None and item["class"] == "COLUMN_REF" and len(item["column_names"]) == 1:
-            low = [n.lower() for n in out.names]
-            name = item["column_names"][0].lower()
-            at = low.index(name) + 1 if name in low else None
-        if at is None:
-            item = substitute(item, aliases, scope, aliases_first=True)
-            at = next((i for i, p in enumerate(projections, 1) if same(p, item)), None)
-        if at is not None and collations.is_collated(projections[at - 1], out.types[at - 1]):
-            item = {**projections[at - 1], "alias": ""}
-        elif at is not None:
-            if is_ordered(out.types[at - 1]):
-                return [(at, way)]
-            return [ordered(writer, E(out.texts[at - 1], out.types[at - 1]), order, projections[at - 1])]
-        if out.selected is not None and not is_made_of(item, out.selected, writer.form):
-            raise Refused("DISTINCT with ORDER BY what is not selected", where(item), hint=False)
-        item = collations.key(item, writer.type(item))
-        if item["class"] == "CONSTANT":
-            return []
-        scope.prime(parts(item), scope.grouped)
-        return [ordered(writer, writer.write(item), order, item)]
-
-    def limit(self, modifier: Node, writer: Expressions) -> str:
-        if modifier["limit_type"] != "ROW_COUNT":
-            raise Refused("LIMIT n%", where(modifier["limit"]), hint=False)
-        text = ""
-        for key, word in (("limit", "LIMIT"), ("offset", "OFFSET")):
-            if modifier.get(key):
-                value = writer.write(modifier[key])
-                if not value.text.rstrip("L").isdigit():
-                    raise Refused(f"{word} with an expression", where(modifier[key]), hint=False)
-                text += f" {word} {value.text.rstrip('L')}"
-        return text
-
-    def set_operation(self, node: Node, scope: Scope) -> tuple[str, Columns]:
-        kind = node["setop_type"]
-        if kind not in SETS:
-            raise Refused(kind.replace("_", " "), first_offset(node))
-        try:
-            columns = scope.describe({**node, "cte_map": {"map": scope.ctes}})
-        except GateError as error:
-            raise Refused(f"this set operation ({error.message})", first_offset(node)) from None
-        if any(is_computed(modifier, columns) for modifier in node["modifiers"]):
-            return self.select(around(node), scope)
-        pieces = []
-        for child in node["children"]:
-            text, found = self.write(child, scope.parent, scope)
-            if kind == "UNION_BY_NAME":
-                text, found = self.by_name(text, found, columns)
-            pieces.append(self.shaped(text, found, columns, child))
-        word = f" {SETS[kind]}{' ALL' if node.get('setop_all') else ''} "
-        for _, of in columns if word.strip() != "UNION ALL" else ():
-            equality.check(of, node, f"{word.strip()} over")
-        text = word.join(pieces)
-        out = Select([n for n, _ in columns], [], [t for _, t in columns])
-        writer = self.expressions(scope)
-        for modifier in node["modifiers"]:
-            if modifier["type"] == "DISTINCT_MODIFIER" and not modifier.get("distinct_on_targets"):
-                continue  # plain UNION carries it
-            self.set_modifier(modifier, out, writer)
-        if out.order or out.limit:
-            text = f"SELECT * FROM ({text}) AS __u{ordering(out)}{out.limit}"
-        return text, columns
-
-    def set_modifier(self, modifier: Node, out: Select, writer: Expressions) -> None:
-        if modifier["type"] == "LIMIT_MODIFIER":
-            out.limit = self.limit(modifier, writer)
-        elif modifier["type"] == "ORDER_MODIFIER":
-            for order in modifier["orders"]:
-                item, low = order["expression"], [n.lower() for n in out.names]
-                at = position(item)
-                if item["class"] == "STAR":
-                    out.order += [(i, direction(order)) for i in range(1, len(low) + 1)]
-                    continue
-                if at is None and item["class"] == "COLUMN_REF" and item["column_names"][-1].lower() in low:
-                    at = low.index(item["column_names"][-1].lower()) + 1
-                if at is None:
-                    raise Refused(
-                        f"ORDER BY {'.'.join(item['column_names'])} after UNION, EXCEPT or INTERSECT", where(item)
-                    )
-                out.order.append((at, direction(order)))
-        else:
-            raise Refused(modifier["type"].replace("_", " "), None)
-
-    def by_name(self, text: str, found: Columns, columns: Columns) -> tuple[str, Columns]:
-        have = {n.lower(): (n, t) for n, t in found}
-        picked = [have.get(n.lower()) for n, _ in columns]
-        texts = [
-            f"{name_quoted(p[0])} AS {name_quoted(n)}" if p else f"NULL AS {name_quoted(n)}"
-            for p, (n, _) in zip(picked, columns, strict=True)
-        ]
-        shaped = [(n, p[1] if p else Type("NULL")) for p, (n, _) in zip(picked, columns, strict=True)]
-        return f"SELECT {', '.join(texts)} FROM ({text}) AS __n", shaped
 
     def shaped(self, text: str, found: Columns, wanted: Columns, node: Node) -> str:
         """The query in parentheses, its columns cast to the common types where they differ."""

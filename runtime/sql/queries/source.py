@@ -16,7 +16,7 @@ from runtime.sql.grouping import equality
 from runtime.sql.model import Refused
 
 from . import conditions, matching, positional, samples
-from .item import Item, exploded, named
+from .item import Item, exploded, named, relabelled
 from .pivot import pivot
 
 if TYPE_CHECKING:
@@ -86,8 +86,11 @@ class Sources:
                 return listed
             if lateral:
                 self.queries.lateral.add(id(inner))
-        text, columns = self.queries.write(inner, parent, scope)
-        columns = deduplicated(columns)
+        text, found = self.queries.write(inner, parent, scope)
+        columns = deduplicated(found)
+        if columns != found:
+            labels = relabelled(columns, node.get("column_name_alias") or [])
+            node = {**node, "column_name_alias": [name for name, _ in labels]}
         return named(f"{lateral}({text})", columns, node, node.get("alias") or f"__s{self.queries.number()}")
 
     def listed(self, node: Node, scope: Scope) -> Item | None:

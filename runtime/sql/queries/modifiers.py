@@ -1,0 +1,87 @@
+"""DISTINCT, ORDER BY and LIMIT of a SELECT."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from runtime.sql.asking.scope import parts, where
+from runtime.sql.asking.tree import Node, first_offset
+from runtime.sql.expressions.sameness import is_made_of, same
+from runtime.sql.grouping import equality
+from runtime.sql.grouping.orders import direction, is_ordered, ordered, position
+from runtime.sql.model import Refused
+from runtime.sql.scalar import collations
+from runtime.sql.scalar.casts import E
+
+from .aliases import substitute
+from .clauses import Select
+
+if TYPE_CHECKING:
+    from runtime.sql.expressions.expr import Expressions
+
+
+def write(w: Expressions, node: Node, out: Select) -> None:
+    for modifier in node["modifiers"]:
+        if modifier["type"] == "DISTINCT_MODIFIER":
+            distinct(w, modifier.get("distinct_on_targets") or [], out)
+        elif modifier["type"] == "ORDER_MODIFIER":
+            for one in modifier["orders"]:
+                out.order += order(w, one, out)
+        elif modifier["type"] != "LIMIT_MODIFIER":
+            raise Refused(modifier["type"].replace("_", " "), first_offset(node))
+        elif modifier["limit_type"] == "PERCENTAGE":
+            out.percent = float(w.constant(modifier["limit"], "LIMIT n%"))
+            if modifier.get("offset"):
+                out.offset = int(w.constant(modifier["offset"], "OFFSET with LIMIT n%"))
+        else:
+            out.limit = limit(w, modifier)
+
+
+def distinct(w: Expressions, targets: list[Node], out: Select) -> None:
+    out.distinct = not targets
+    for kind, item in zip(out.types, out.projections, strict=True) if out.distinct else ():
+        equality.check_distinct(kind, item)
+    for target in targets:
+        at = position(target)
+        item = out.projections[at - 1] if at else substitute(target, out.aliases, w.scope)
+        out.distinct_on.append(equality.key(w, item, "DISTINCT ON"))
+
+
+def order(w: Expressions, by: Node, out: Select) -> list[tuple[int | str, str]]:
+    """The keys of one expression: columns of the result by their number, or texts."""
+    way, item = direction(by), by["expression"]
+    if item["class"] == "STAR":
+        each = [{"class": "POSITIONAL_REFERENCE", "index": at} for at in range(1, len(out.names) + 1)]
+        return [key for one in each for key in order(w, {**by, "expression": one}, out)]
+    at: int | None = position(item)
+    if at is None and item["class"] == "COLUMN_REF" and len(item["column_names"]) == 1:
+        low = [n.lower() for n in out.names]
+        name = item["column_names"][0].lower()
+        at = low.index(name) + 1 if name in low else None
+    if at is None:
+        item = substitute(item, out.aliases, w.scope, aliases_first=True)
+        at = next((i for i, p in enumerate(out.projections, 1) if same(p, item)), None)
+    if at is not None and collations.is_collated(out.projections[at - 1], out.types[at - 1]):
+        item = {**out.projections[at - 1], "alias": ""}
+    elif at is not None:
+        if is_ordered(out.types[at - 1]):
+            return [(at, way)]
+        return [ordered(w, E(out.texts[at - 1], out.types[at - 1]), by, out.projections[at - 1])]
+    if out.selected is not None and not is_made_of(item, out.selected, w.form):
+        raise Refused("DISTINCT with ORDER BY what is not selected", where(item), hint=False)
+    item = collations.key(item, w.type(item))
+    if item["class"] == "CONSTANT":
+        return []
+    w.scope.prime(parts(item), w.scope.grouped)
+    return [ordered(w, w.write(item), by, item)]
+
+
+def limit(w: Expressions, modifier: Node) -> str:
+    text = ""
+    for key, word in (("limit", "LIMIT"), ("offset", "OFFSET")):
+        if modifier.get(key):
+            value = w.write(modifier[key])
+            if not value.text.rstrip("L").isdigit():
+                raise Refused(f"{word} with an expression", where(modifier[key]), hint=False)
+            text += f" {word} {value.text.rstrip('L')}"
+    return text
