@@ -8,11 +8,11 @@ collations  COLLATE as functions over the text
 plain       which expressions are Spark's own
 alike       which functions and casts are
 forms       the list of them, each with Spark's text
-fitting     what their arguments have to be
+arguments   what their arguments have to be
 spellings   casts of texts that are spelt as their values are written
-formats     strftime of a constant format
+strftime    strftime() of a constant format
 letters     upper() and lower()
-searches    functions of a regular expression
+regexps     functions of a regular expression
 patterns    regular expressions that RE2 and Java read alike
 rowwise     all others: DuckDB's text over inputs
 calls       which of these go together in one call

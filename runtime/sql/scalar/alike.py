@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from runtime.sql.asking.tree import Node
 from runtime.sql.asking.types import spark_type
 
+from .arguments import CONSTANT, MADE, fits, given
 from .casts import COUNTED, E
 from .constants import lambda_params
-from .fitting import CONSTANT, MADE, fits, given
 from .forms import FORMS
 
 if TYPE_CHECKING:

@@ -1,5 +1,5 @@
 """Functions whose answer is the same in DuckDB and in Spark for every value of these types: names (with `::` a cast to
-that type), what each argument has to be (see fitting.py), and Spark's text.
+that type), what each argument has to be (see arguments.py), and Spark's text.
 
 In it {0}, {1}… stand for the arguments, {name} and {to} for the function's own name and type. Where the text is a
 function it is given the constants among the arguments, and has none where the answer may differ.
@@ -7,8 +7,8 @@ function it is given the constants among the arguments, and has none where the a
 
 from __future__ import annotations
 
-from . import formats, letters, searches, spellings
-from .fitting import DATE, MOMENT
+from . import letters, regexps, spellings, strftime
+from .arguments import DATE, MOMENT
 
 _PARTS = "year month day quarter dayofyear"
 _DAYS = "CAST(unix_date(CAST({2} AS DATE)) AS BIGINT) - CAST(unix_date(CAST({1} AS DATE)) AS BIGINT)"
@@ -69,12 +69,12 @@ FORMS = (
     ("md5", "text", "md5({0})"),
     ("sha1", "text", "sha1({0})"),
     ("sha256", "text", "sha2({0}, 256)"),
-    ("regexp_matches", "text given", searches.matches),
-    ("regexp_full_match", "text given", searches.matches_whole),
-    ("regexp_extract", "text given", searches.extracted),
-    ("regexp_extract", "text given given", searches.extracted),
-    ("regexp_replace", "text given given", searches.replaced),
-    ("regexp_replace", "text given given given", searches.replaced),
+    ("regexp_matches", "text given", regexps.matches),
+    ("regexp_full_match", "text given", regexps.matches_whole),
+    ("regexp_extract", "text given", regexps.extracted),
+    ("regexp_extract", "text given given", regexps.extracted),
+    ("regexp_replace", "text given given", regexps.replaced),
+    ("regexp_replace", "text given given given", regexps.replaced),
     ("nullif greatest least", "same same", "{name}({0}, {1})"),
     ("+", "number number", "({0} + {1})"),
     ("-", "number number", "({0} - {1})"),
@@ -103,6 +103,6 @@ FORMS = (
         f"CASE WHEN {_of(MOMENT, 1)} AND {_of(MOMENT, 2)} THEN {_DAYS} END",
     ),
     ("date_diff datediff", "today date date", f"CASE WHEN {_of(DATE, 1)} AND {_of(DATE, 2)} THEN {_DAYS} END"),
-    ("strftime", "date given", formats.of_day),
-    ("strftime", "moment given", formats.of_moment),
+    ("strftime", "date given", strftime.of_day),
+    ("strftime", "moment given", strftime.of_moment),
 )

@@ -6,7 +6,7 @@ from functools import cache
 
 from runtime.sql.asking.gate import gate
 
-from .fitting import given
+from .arguments import given
 
 #: Behind it no character has a case.
 LAST = 0x20000

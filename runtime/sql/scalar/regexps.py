@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import patterns
-from .fitting import given
+from .arguments import given
 
 
 def matches(pattern: object) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .fitting import DATE, MOMENT, given
+from .arguments import DATE, MOMENT, given
 
 #: DuckDB's codes as Spark's letters, for days and for moments.
 DAYS = {
