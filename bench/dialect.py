@@ -1,8 +1,9 @@
 """What DuckDB's own answers cost: everyday expressions of a model against Spark's own nearest functions, warm.
 
-Usage: python bench/dialect.py [--rows N] [--all | --page]. `--all` tries, instead of measuring, every expression that
-tests/dialect/generated.py makes of DuckDB's list of functions, says which differ, and writes docs/dialect.md, the last
-part of which says what came of them; `--page` writes all but that part.
+Usage: python bench/dialect.py [--rows N] [--aggregates | --all | --page]. `--aggregates` measures those of groups;
+`--all` tries, instead of measuring, every expression that tests/dialect/generated.py makes of DuckDB's list of
+functions, says which differ, and writes docs/dialect.md, the last part of which says what came of them; `--page` writes
+all but that part.
 """
 
 from __future__ import annotations
@@ -70,9 +71,22 @@ CASES = (
 )  # fmt: skip
 
 
+#: The same of aggregates that are DuckDB's.
+AGGREGATES = (
+    ("median", "SELECT k, median(d) AS m FROM t GROUP BY k", "SELECT k, median(d) AS m FROM t GROUP BY k"),
+    ("of all", "SELECT median(d) AS m FROM t", "SELECT median(d) AS m FROM t"),
+    ("quantile", "SELECT k % 7 AS k, quantile_cont(d, 0.9) AS q, mode(k) AS m FROM t GROUP BY 1",
+     "SELECT k % 7 AS k, percentile(d, 0.9) AS q, mode(k) AS m FROM t GROUP BY 1"),
+    ("string_agg", "SELECT id % 300000 AS g, string_agg(s, ',' ORDER BY id) AS a, count(*) AS n FROM t GROUP BY 1",
+     "SELECT id % 300000 AS g, concat_ws(',', sort_array(collect_list(struct(id, s))).s) AS a, count(*) AS n FROM t "
+     "GROUP BY 1"),
+)  # fmt: skip
+
+
 def main() -> None:
     asked = argparse.ArgumentParser()
     asked.add_argument("--rows", type=int, default=ROWS)
+    asked.add_argument("--aggregates", action="store_true")
     asked.add_argument("--all", action="store_true")
     asked.add_argument("--page", action="store_true")
     asked.add_argument("--seed", type=int, default=1)
@@ -88,7 +102,8 @@ def main() -> None:
     from runtime.lake.spark import session
 
     spark = session()
-    done = everything(spark, folder, options.seed) if options.all else measured(spark, folder, options.rows)
+    cases = AGGREGATES if options.aggregates else CASES
+    done = everything(spark, folder, options.seed) if options.all else measured(spark, folder, options.rows, cases)
     sys.exit(0 if done else 1)
 
 
@@ -115,13 +130,13 @@ def page(found: Any) -> None:
     path.write_text(tried.written(supported.page(), path.read_text(encoding="utf-8"), found), encoding="utf-8")
 
 
-def measured(spark: Any, folder: Path, rows: int) -> bool:
+def measured(spark: Any, folder: Path, rows: int, cases: tuple[tuple[str, str, str], ...]) -> bool:
     few = spark.newSession()
     tables(spark, folder / "many", rows)
     tables(few, folder / "few", FEW)
     ratios: dict[str, tuple[float, float]] = {}
     worked = []
-    for name, ours, other in CASES:
+    for name, ours, other in cases:
         (a, busy), (b, other_busy), (planned, _) = timed(spark, ours, other, rows)
         ratios[name] = a, b
         worked.append(other_busy / busy)
