@@ -55,6 +55,8 @@ def fields(item: Node, scope: Scope) -> list[Node]:
         if is_recursive(option):
             return flattened(*shallow(item, deep, lists_of(deep)), item)
         if option.get("alias") == "max_depth" and (text := (option.get("literal") or {}).get("text", "")).isdigit():
+            if (levels := int(text) - lists_of(deep)) > 0:
+                return flattened(*shallow(item, deep, lists_of(deep)), item, levels)
             return [{**shallow(item, deep, int(text))[0], "alias": item.get("alias", "")}]
     if len(item["arguments"]) != 1:
         return [item]
@@ -81,22 +83,23 @@ def shallow(unnest: Node, kind: Type, depth: int) -> tuple[Node, Type]:
     return {**unnest, "arguments": [{"name": "", "expression": inner}]}, kind
 
 
-def flattened(unnest: Node, kind: Type, item: Node) -> list[Node]:
-    """unnest(list of structs, recursive := true): the fields of the structs, and of those within."""
+def flattened(unnest: Node, kind: Type, item: Node, levels: int = 0) -> list[Node]:
+    """unnest(list of structs, recursive := true): the fields of the structs, and of those within; so many levels of
+    them, or all."""
     whole = kind.element if kind.name == "LIST" else kind
     if whole.name == "LIST" or kind.name not in ("LIST", "STRUCT"):
         raise Refused(f"unnest({kind}, recursive := true)", where(item), hint=False)
     base = unnest if kind.name == "LIST" else unnest["arguments"][0]["expression"]
-    return leaves(base, whole, item) if whole.name == "STRUCT" else [{**unnest, "alias": item.get("alias", "")}]
+    return leaves(base, whole, item, levels) if whole.name == "STRUCT" else [{**unnest, "alias": item.get("alias", "")}]
 
 
-def leaves(base: Node, kind: Type, item: Node) -> list[Node]:
+def leaves(base: Node, kind: Type, item: Node, levels: int) -> list[Node]:
     out = []
     for name, of in zip(kind.fields, kind.args, strict=True):
         field = {**call("struct_extract", {**base, "alias": ""}, text_node(name)), "alias": name}
-        if of.name == "LIST":
+        if of.name == "LIST" and levels != 1:
             raise Refused("unnest(…, recursive := true) of lists within structs", where(item), hint=False)
-        out += leaves(field, of, item) if of.name == "STRUCT" else [field]
+        out += leaves(field, of, item, levels - 1) if of.name == "STRUCT" and levels != 1 else [field]
     return out
 
 
