@@ -112,8 +112,9 @@ REFUSED = (
     "an aggregate or a window over columns both of its own query and of the one around it: Spark knows these in a "
     "WHERE (join the table, and group); a correlated subquery in an aggregate that is the value of another (join, or "
     "write LATERAL)",
-    "a subquery over columns of GROUPING SETS, ROLLUP or CUBE beside these (write it in a query around the groups), "
-    "and these with a group of all rows in a correlated subquery (group by the columns of the query around, and join)",
+    "a subquery over columns of the query around in HAVING beside a window function over groups, and over columns of "
+    "GROUPING SETS, ROLLUP or CUBE beside these (write it in a query around the groups), and these with a group of all "
+    "rows in a correlated subquery (group by the columns of the query around, and join)",
     "USING after an outer, semi or anti join with a condition over columns of both sides that DuckDB computes, and "
     "after one with a subquery over its columns",
     "functions that tell of the session, the machine or DuckDB itself, or change it: "

@@ -69,6 +69,8 @@ class Scope:
     group_sets: list[list[int]] = field(default_factory=list)
     known: dict[int, Type] = field(default_factory=dict)
     kept: list[Node] = field(default_factory=list)  # nodes whose id() is a key of `known`
+    reached: int = 0  # how often a query within this one named a column of it or of one around it
+    correlated: int = 0  # how many subqueries, as values, were written that do
 
     def inner(self, parent: Scope | None) -> Scope:
         """A scope that knows the same CTEs, and what `parent` sees."""
@@ -96,7 +98,10 @@ class Scope:
                         return source.text(name), kind, list(names[skip + 1 :]), self
                 if source.single and skip == 1:
                     return source.text(source.single), dict(source.columns)[source.single], list(names[1:]), self
-        return self.parent.resolve(names) if self.parent else None
+        found = self.parent.resolve(names) if self.parent else None
+        if self.parent and found:
+            self.parent.reached += 1
+        return found
 
     @contextmanager
     def ungrouped(self) -> Iterator[None]:

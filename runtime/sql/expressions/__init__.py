@@ -7,4 +7,5 @@ among       IN (SELECT …), = ANY and the like
 counted     EXISTS as a count of rows
 tableless   subqueries that read no table, within a row
 correlated  subqueries over columns of the query around them
+held        what DuckDB makes of those, kept in its place
 """

@@ -310,6 +310,7 @@ class Expressions:
         kind, inner = node["subquery_type"], node["subquery"]["node"]
         if kind != "SCALAR":
             self.queries.semi.add(id(inner))
+        before = self.scope.reached
         try:
             text, columns = self.queries.write(inner, self.scope)
         except Unjoined:
@@ -324,6 +325,7 @@ class Expressions:
         if len(columns) != 1:
             raise Refused("a subquery of several columns as a value", where(node))
         if kind == "SCALAR":
+            self.scope.correlated += self.scope.reached > before
             correlated.check_summed(self, node)
             return E(correlated.of_group(self, node, f"({text})"), columns[0][1])
         if kind == "ANY" and node["comparison_type"] in COMPARE:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from runtime.sql.asking.scope import Source, where
 from runtime.sql.asking.tree import Node, own, walk
 from runtime.sql.asking.types import BOOLEAN, name_quoted
-from runtime.sql.expressions import correlated, tableless
+from runtime.sql.expressions import correlated, held, tableless
 from runtime.sql.model import Unjoined
 from runtime.sql.scalar import collations, plain
 from runtime.sql.scalar.casts import COMPARE, E, compared
@@ -89,14 +89,16 @@ def of_parts(w: Expressions, items: Sequence[Node]) -> list[str]:
             else:
                 out.append(text)
         elif is_sided(w, item):
-            out.append(sided(w, item))
+            before = w.scope.correlated
+            out.append(held.held(w, before, sided(w, item)))
         elif holds_subquery(item):
             out += [around_subquery(w, item)]
         else:
             others.append(item)
     if others:
+        before = w.scope.correlated
         with w.at():
-            out.append(selecting(w, "CONJUNCTION_AND", others).text)
+            out.append(held.held(w, before, selecting(w, "CONJUNCTION_AND", others).text))
     return out
 
 

@@ -10,8 +10,8 @@ from runtime.sql.asking.gate import Gate
 from runtime.sql.asking.said import GateError
 from runtime.sql.asking.scope import Columns, Scope, parts, where
 from runtime.sql.asking.tree import Node, first_offset, own
-from runtime.sql.asking.types import name_quoted
-from runtime.sql.expressions import correlated
+from runtime.sql.asking.types import Type, name_quoted
+from runtime.sql.expressions import correlated, held
 from runtime.sql.expressions.expr import E, Expressions
 from runtime.sql.grouping import equality
 from runtime.sql.grouping.orders import position
@@ -144,9 +144,9 @@ class Queries:
         for item, (name, kind) in zip(projections, described, strict=True):
             if item["class"] == "COLUMN_REF" and writer.type(item).letter not in (kind.letter, "0"):
                 raise Refused(f"the name {name}, which DuckDB takes for something else", where(item))
-            out.texts.append(writer.as_type(item, kind).text)
+            out.texts.append(held.column(writer, item, kind))
         for at in alike.along(writer, projections):
-            out.texts[at] = writer.as_type(projections[at], out.types[at]).text
+            out.texts[at] = held.column(writer, projections[at], out.types[at])
         if clauses["where_clause"]:
             writer.allow_in(clauses["where_clause"])
             out.where = conditions.written(writer, clauses["where_clause"], semi=id(whole) in self.semi)
@@ -164,8 +164,7 @@ class Queries:
     ) -> None:
         """HAVING and QUALIFY."""
         if clauses["having"]:
-            with writer.at():
-                out.having = writer.condition(clauses["having"])
+            out.having = held.condition(writer, clauses["having"], above=[clauses["qualify"], *others])
             below = own([clauses["having"], *others])
             grouping = any(n.get("type") == "GROUPING_FUNCTION" for n in own(clauses["having"]))
             if grouping and not clauses["qualify"] and not any(n.get("class") == "WINDOW" for n in below):
@@ -173,8 +172,7 @@ class Queries:
         if writer.scope.constant_groups:  # a group for some rows, none for none
             out.having = f"(count(1) > 0) AND {out.having}" if out.having else "count(1) > 0"
         if clauses["qualify"]:
-            with writer.at():
-                out.qualify = writer.condition(clauses["qualify"])
+            out.qualify = held.condition(writer, clauses["qualify"])
 
     def rows(self, node: Node, scope: Scope) -> Node:
         """The parts of a SELECT, with a STRUCT in the place of each name of a table."""
