@@ -30,7 +30,15 @@ def column(w: Expressions, node: Node, kind: Type) -> str:
     """One of a select list."""
     before = w.scope.correlated
     text = w.as_type(node, kind).text
-    return text if w.scope.grouped else held(w, before, text)
+    if not w.scope.grouped:
+        return held(w, before, text)
+
+    for part in own([node]) if w.scope.parent else ():
+        found = w.scope.resolve(part["column_names"]) if part.get("class") == "COLUMN_REF" else None
+        if found and found[3] is not w.scope:
+            told = "a column of the query around within or beside an aggregate (write it around the subquery)"
+            raise Refused(told, where(part), hint=False)
+    return text
 
 
 def condition(w: Expressions, node: Node, above: Sequence[Any] = ()) -> str:

@@ -10,7 +10,7 @@ from runtime.sql.asking.gate import Gate
 from runtime.sql.asking.said import GateError
 from runtime.sql.asking.scope import Columns, Scope, parts, where
 from runtime.sql.asking.tree import Node, first_offset, own
-from runtime.sql.asking.types import Type, name_quoted
+from runtime.sql.asking.types import name_quoted
 from runtime.sql.expressions import correlated, held
 from runtime.sql.expressions.expr import E, Expressions
 from runtime.sql.grouping import equality
