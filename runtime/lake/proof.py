@@ -132,7 +132,7 @@ def is_to_blame(error: BaseException) -> bool:
     if isinstance(error, OndatraError) or "SPARK_JOB_CANCELLED" in str(error) or losses.is_loss(error):
         return False
     of_data = isinstance(error, PySparkException) and (error.getSqlState() or "").startswith("22")
-    return isinstance(error, Exception) and not of_data
+    return isinstance(error, Exception) and not of_data and "[USER_RAISED_EXCEPTION]" not in str(error)
 
 
 def _say(why: str) -> None:

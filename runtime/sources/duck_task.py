@@ -72,11 +72,10 @@ class Asking:
         return pyarrow.concat_tables([self.asked(part, expressions) for part in (table[:half], table[half:])])
 
     def asked_at_once(self, table: Any, expressions: Any) -> Any:
-        large = [name for name in table.column_names if is_large(table.column(name))]
-        if not large:
+        large = {name: kind for name, kind in self.inputs if is_large(table.column(name))}
+        over = [(over_rows(sql, large), *types) for sql, *types in expressions] if large else []
+        if not over or any(sql is None for sql, *_ in over):
             return ask(table, select(self.inputs, expressions), self.memory)
-        kinds = dict(self.inputs)
-        over = [(over_rows(sql, {name: kinds[name] for name in large}), *types) for sql, *types in expressions]
         rows = {f"__{name}": values(table.column(name)) for name in large}
         return ask(table, select([i for i in self.inputs if i[0] not in large], over), self.memory, rows)
 
@@ -88,8 +87,6 @@ class Asking:
 
     def explained(self, table: Any, error: Exception) -> str:
         """The first row that fails by itself, in it the expression, and the values that it is made of."""
-        if table.num_rows == 1 and str(error).startswith("Out of Memory"):
-            return str(self.too_much(max((len(values(c)["u"]) for c in table.columns if is_large(c)), default=1)))
         low, high = 0, table.num_rows
         while high - low > 1:
             middle = (low + high) // 2
@@ -100,9 +97,12 @@ class Asking:
         row = table.slice(low, 1)
         for at, expression in enumerate(self.expressions):
             said = self.failure(row, [expression])
+            rows = max(map(rows_of, row.columns))
+            if said.startswith("Out of Memory") and rows > 1:
+                return str(self.too_much(rows))
             if said:
                 used = set(re.findall(r"\bi\d+\b", expression[0]))
-                shown = {n: str(row.column(n)[0].as_py())[:SHOWN] for n, _ in self.inputs if n in used}
+                shown = {n: shown_of(row.column(n)) for n, _ in self.inputs if n in used}
                 return marked({"call": self.name, "at": at, "message": said, "values": shown})
         return marked({"call": self.name, "at": 0, "message": str(error), "values": {}})
 
@@ -307,12 +307,22 @@ def select(inputs: Any, expressions: Any) -> str:
 
 def is_large(column: Any) -> bool:
     """Whether it is the list of one large group."""
+    return len(column) == 1 and rows_of(column) > LARGE
+
+
+def rows_of(column: Any) -> int:
+    """How many rows the list of a group has; 1 for another value."""
     import pyarrow
     import pyarrow.compute as pc
 
-    if len(column) != 1 or not pyarrow.types.is_list(column.type):
-        return False
-    return (pc.list_value_length(column)[0].as_py() or 0) > LARGE
+    return (pc.list_value_length(column)[0].as_py() or 0) if pyarrow.types.is_list(column.type) else 1
+
+
+def shown_of(column: Any) -> str:
+    """A value as a message shows it, a long list by its begin."""
+    value = column[0]
+    begin = value.values[:SHOWN].to_pylist() if rows_of(column) > SHOWN else value.as_py()
+    return str(begin)[:SHOWN]
 
 
 def values(column: Any) -> Any:
@@ -322,14 +332,17 @@ def values(column: Any) -> Any:
     return pyarrow.table({"u": column.chunk(0).flatten()})
 
 
-def over_rows(sql: str, kinds: dict[str, str]) -> str:
-    """An expression over lists as one over their rows: beside its rows a list would be held twice."""
+def over_rows(sql: str, kinds: dict[str, str]) -> str | None:
+    """An expression over lists as one over their rows: beside its rows a list would be held twice. None where it asks
+    for more of a list than its rows."""
     parts = QUOTED.split(sql)
-    for name, kind in kinds.items():
-        rows = f"SELECT CAST(u AS {kind[:-2]}) AS u FROM __{name}"
-        for at in range(0, len(parts), 2):
-            parts[at] = parts[at].replace(f"(SELECT unnest({name}) AS u)", f"({rows})")
-            parts[at] = re.sub(rf"\b{name}\b", f"(SELECT list(u) FROM ({rows}))", parts[at])
+    unnested = [f"(SELECT unnest({name}) AS u)" for name in kinds]
+    left = re.sub("|".join(map(re.escape, unnested)), "", " ".join(parts[::2]))
+    if re.search(rf"\b(?:{'|'.join(kinds)})\b", left):
+        return None
+    for text, (name, kind) in zip(unnested, kinds.items()):
+        rows = f"(SELECT CAST(u AS {kind[:-2]}) AS u FROM __{name})"
+        parts[::2] = [part.replace(text, rows) for part in parts[::2]]
     return "".join(parts)
 
 

@@ -91,8 +91,9 @@ REFUSED = (
     "COLLATE in a column of a subquery, within a key of GROUP BY, ORDER BY or PARTITION BY other than as its last "
     "word, of what a window or unnest() made of it, in DISTINCT beside a window, and collations of languages: Spark's "
     "text does not keep them",
-    "GROUP BY what chance made, which Spark would draw again where it is shown; lists IN (SELECT …) of FLOAT and of "
-    "other numbers",
+    "GROUP BY what chance made, which Spark would draw again where it is shown, and aggregates over it in the query "
+    "that draws it",
+    "lists IN (SELECT …) of FLOAT and of other numbers",
     "WITH RECURSIVE … UNION and USING KEY over files, chance or the moment, or in a correlated subquery",
     "a column of a query that is two queries around in FROM, or without the name of its table where a subquery stands "
     "in FROM: Spark does not find it",

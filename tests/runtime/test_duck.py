@@ -179,3 +179,25 @@ def test_rows_that_do_not_fit_into_memory_together_are_asked_for_in_parts(monkey
     lists = pa.array([groups] * 60, pa.list_(pa.struct([("a0", pa.int64())])))
     assert median.answers([lists])[0].to_pylist() == ["9999.5 i0"] * 60
     delattr(duckdb, "__ondatra__")
+
+
+@pytest.mark.parametrize("large", [1, 100])
+def test_names_in_an_expression_are_no_lists_of_a_large_group(monkeypatch: pytest.MonkeyPatch, large: int) -> None:
+    monkeypatch.setattr(duck_task, "LARGE", large)
+    field = "struct_pack(i0 := (SELECT max(u.a0) FROM (SELECT unnest(i0) AS u))).i0"
+    found = answer(
+        (("i0", "STRUCT(a0 BIGINT)[]"),), (field, "BIGINT", "BIGINT"), of=[pa.array([[{"a0": 1}, {"a0": 5}]])]
+    )
+    assert found == [(5,)]
+
+
+def test_an_error_shows_the_begin_of_a_large_group() -> None:
+    of = [pa.array([[{"a0": n} for n in range(100_000)]])]
+    with pytest.raises(ValueError) as caught:
+        answer((("i0", "STRUCT(a0 BIGINT)[]"),), ("error(len(i0)::VARCHAR)", "INTEGER", "INTEGER"), of=of)
+    told = duck.said(caught.value, [Call("duck_1", (), (), "", ((1, "error(x)"),))])
+    assert (
+        told is not None
+        and told[1].startswith("error(x): 100000 (found: \"[{'a0': 0}, {'a0': 1}")
+        and len(told[1]) < 300
+    )

@@ -126,6 +126,14 @@ class Scope:
                 raise
         return self.parent.describe(self.parent.around(node))
 
+    def is_correlated(self, query: Node) -> bool:
+        """Whether a query node needs columns of those around it: DuckDB does not take it alone then."""
+        try:
+            self.gate.describe(self.gate.text({**query, "cte_map": {"map": self.ctes + query["cte_map"]["map"]}}))
+        except GateError:
+            return True
+        return False
+
     def probe(self, select: list[Node], grouped: bool = False) -> Columns:
         """DuckDB's description of a select list over this FROM."""
         return self.describe(self.select(select, grouped))

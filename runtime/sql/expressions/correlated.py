@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from runtime.sql.asking.said import GateError
 from runtime.sql.asking.scope import Scope, where
 from runtime.sql.asking.tree import Node, is_called, own, replaced
 from runtime.sql.model import Refused
@@ -19,19 +18,10 @@ if TYPE_CHECKING:
 BESIDE_ROWS = ("group_expressions", "group_sets", "having", "qualify", "modifiers", "sample")
 
 
-def is_correlated(scope: Scope, query: Node) -> bool:
-    """Whether a query node needs columns of those around it: DuckDB does not take it alone then."""
-    try:
-        scope.gate.describe(scope.gate.text({**query, "cte_map": {"map": scope.ctes + query["cte_map"]["map"]}}))
-    except GateError:
-        return True
-    return False
-
-
 def of_group(w: Expressions, node: Node, text: str) -> str:
     """A subquery's value beside groups. One over their columns is for Spark a value of the rows, not of the group; in
     all rows of a group it is the same."""
-    if not (w.grouped and w.scope.grouped and w.scope.groups and is_correlated(w.scope, node["subquery"]["node"])):
+    if not (w.grouped and w.scope.grouped and w.scope.groups and w.scope.is_correlated(node["subquery"]["node"])):
         return text
     if len(w.scope.group_sets) > 1:
         told = "a subquery over columns of GROUPING SETS, ROLLUP or CUBE (write it in a query around the groups)"
@@ -47,7 +37,7 @@ def is_varying(scope: Scope, node: Node) -> bool:
     return (
         any(part.get("class") == "POSITIONAL_REFERENCE" for part in parts)
         or any(scope.resolve(part["column_names"]) for part in named)
-        or any(is_correlated(scope, query) for query in queries)
+        or any(scope.is_correlated(query) for query in queries)
         or plain.holds_drawn(node)
     )
 
@@ -84,6 +74,6 @@ def check_summed(w: Expressions, node: Node) -> None:
     for part in own(summed):
         if part.get("class") != "SUBQUERY" or tableless.is_tableless(w, part):
             continue
-        if is_correlated(w.scope, part["subquery"]["node"]) and is_correlated(w.scope, query):
+        if w.scope.is_correlated(part["subquery"]["node"]) and w.scope.is_correlated(query):
             told = "a subquery over columns of the one around it in an aggregate of that (join, or write LATERAL)"
             raise Refused(told, where(part), hint=False)

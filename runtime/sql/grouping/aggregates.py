@@ -16,7 +16,7 @@ from runtime.sql.asking.types import BOOLEAN, DOUBLE, Type, UnknownType, declare
 from runtime.sql.model import Refused
 from runtime.sql.scalar import collations, rowwise
 from runtime.sql.scalar.casts import E
-from runtime.sql.scalar.plain import comparable
+from runtime.sql.scalar.plain import comparable, holds_drawn
 
 if TYPE_CHECKING:
     from runtime.sql.expressions.expr import Expressions
@@ -57,6 +57,8 @@ def write(w: Expressions, node: Node, over: str = "", *others: str) -> E:
         raise Refused(f"{name}()" + (" OVER" if over else ""), where(node))
     if name == "bitstring_agg" and len(arguments) < 3:
         raise Refused("bitstring_agg() without the least and the greatest value", where(node), hint=False)
+    if not over and holds_drawn(node):  # which Spark finds when it plans
+        raise Refused(f"{name}() over what chance makes (draw it in a query below)", where(node), hint=False)
     if w.is_mixed(node):
         told = f"{name}() over columns both of its own query and of the one around it"
         raise Refused(told, where(node), hint=False)

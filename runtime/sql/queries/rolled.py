@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from runtime.sql.asking.gate import conjunction, expression
 from runtime.sql.asking.scope import Columns, Scope
 from runtime.sql.asking.tree import UNNESTING, Node, first_offset, is_called, own, replaced, walk
-from runtime.sql.expressions.correlated import is_correlated
 from runtime.sql.expressions.expr import Expressions
 from runtime.sql.model import Refused
 
@@ -30,7 +29,7 @@ def written(of: Queries, node: Node, scope: Scope) -> tuple[str, Columns]:
     sets = node["group_sets"]
     if len(sets) < 2 or all(sets) or is_apart(node):
         return text, columns
-    if scope.parent is not None and is_correlated(scope, node):
+    if scope.parent is not None and scope.is_correlated(node):
         told = "ROLLUP, CUBE or GROUPING SETS with a group of all rows in a correlated subquery"
         raise Refused(f"{told} (group by the columns of the query around, and join)", first_offset(node), hint=False)
     apart = scope.inner(scope.parent)

@@ -10,7 +10,7 @@ from runtime.sql.asking.gate import conjunction, expression, template
 from runtime.sql.asking.scope import Columns, Scope, Source, call, column, where
 from runtime.sql.asking.tree import Node, paths, walk
 from runtime.sql.asking.types import Type, name_quoted, rows_of
-from runtime.sql.expressions import correlated, tableless
+from runtime.sql.expressions import tableless
 from runtime.sql.expressions.expr import Expressions
 from runtime.sql.grouping import equality
 from runtime.sql.model import Refused
@@ -104,7 +104,7 @@ class Sources:
 
     def lateral(self, inner: Node, scope: Scope) -> tuple[str, Scope | None]:
         """Whether a subquery refers to what stands left of it: DuckDB does not bind it alone then."""
-        if not correlated.is_correlated(scope, inner):
+        if not scope.is_correlated(inner):
             return "", None
         return ("LATERAL ", scope) if scope.from_ast is not None else ("", scope.parent)
 

@@ -169,10 +169,12 @@ def test_what_the_data_are_at_fault_for_is_told_from_what_the_quick_parts_are(sp
 
     with pytest.raises(Exception) as of_data:
         spark.sql("SELECT CAST('x' AS INT)").collect()
+    with pytest.raises(Exception) as raised:
+        spark.sql("SELECT raise_error('a text is spelt unlike its value')").collect()
     with pytest.raises(Exception) as of_parts:
         spark._jvm.org.apache.spark.NoSuchThing.at_all()
-    blamed = [proof.is_to_blame(error) for error in (of_data.value, BuildError("held"), of_parts.value)]
-    assert blamed == [False, False, True]
+    blamed = [proof.is_to_blame(error) for error in (of_data.value, raised.value, BuildError("held"), of_parts.value)]
+    assert blamed == [False, False, False, True]
 
 
 class Changes:
