@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.errors import ConfigError, said_by_spark
 from runtime.lake import passes
-from runtime.sources import duck_task
+from runtime.sources import duck_task, group_task
 from runtime.sql.asking.said import brief, one_line
 from runtime.sql.model import Call
 
@@ -40,7 +40,8 @@ def register(spark: SparkSession, calls: Sequence[Call]) -> None:
     from pyspark.sql.functions import arrow_udf
     from pyspark.sql.types import DataType
 
-    cloudpickle.register_pickle_by_value(duck_task)  # a worker may not find this project
+    for travelling in (duck_task, group_task):  # a worker may not find this project
+        cloudpickle.register_pickle_by_value(travelling)
     versions = duck_task.packages()
     check_executors(spark, versions)
     rule = passes.rule(spark, lambda: cloudpickle.dumps((duck_task.passer(passes.SLOT), None), protocol=3))

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import BooleanType, IntegerType, StringType, StructType
 
-from runtime.sources import duck, duck_task
+from runtime.sources import duck, duck_task, group_task
 from runtime.sql.model import Call
 
 TEXT = (("i0", "VARCHAR"),)
@@ -144,24 +144,24 @@ FOUND = [(None, "2.0 i0", 2), ("a", "5.0 i0", 1), ("b", "2.5 i0", 5), ("c", "7.0
 
 def medians(parts: list[pa.RecordBatch]) -> list[tuple[Any, ...]]:
     found = []
-    for keys, lists, counts in (part.columns for part in duck_task.grouped(iter(parts), MEDIAN, 1, [1])):
+    for keys, lists, counts in (part.columns for part in group_task.grouped(iter(parts), MEDIAN, 1, [1])):
         found += zip(keys.to_pylist(), MEDIAN.answers([lists])[0].to_pylist(), counts.to_pylist(), strict=True)
     return found
 
 
 @pytest.mark.parametrize("large", [1, 2, 100])
 def test_groups_that_go_over_several_batches_are_answered_whole(monkeypatch: pytest.MonkeyPatch, large: int) -> None:
-    monkeypatch.setattr(duck_task, "LARGE", large)
+    monkeypatch.setattr(group_task, "LARGE", large)
     assert medians(PARTS) == FOUND
 
 
 def test_all_rows_are_one_group_without_the_first_which_is_none() -> None:
-    [part] = duck_task.grouped(iter([rows((None, None)), rows((None, 4), (None, 6))]), MEDIAN, 0, [1])
+    [part] = group_task.grouped(iter([rows((None, None)), rows((None, 4), (None, 6))]), MEDIAN, 0, [1])
     assert [c.to_pylist() for c in part.columns] == [[None], [[{"a0": 4}, {"a0": 6}]], [2]]
 
 
 def test_a_group_that_does_not_fit_is_told_with_its_expression(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(duck_task, "GROUP", 30)
+    monkeypatch.setattr(group_task, "GROUP", 30)
     with pytest.raises(ValueError) as caught:
         medians(PARTS)
     call = Call("duck_1", (), (), "", ((3, "median(x)"),))
@@ -183,7 +183,7 @@ def test_rows_that_do_not_fit_into_memory_together_are_asked_for_in_parts(monkey
 
 @pytest.mark.parametrize("large", [1, 100])
 def test_names_in_an_expression_are_no_lists_of_a_large_group(monkeypatch: pytest.MonkeyPatch, large: int) -> None:
-    monkeypatch.setattr(duck_task, "LARGE", large)
+    monkeypatch.setattr(group_task, "LARGE", large)
     field = "struct_pack(i0 := (SELECT max(u.a0) FROM (SELECT unnest(i0) AS u))).i0"
     found = answer(
         (("i0", "STRUCT(a0 BIGINT)[]"),), (field, "BIGINT", "BIGINT"), of=[pa.array([[{"a0": 1}, {"a0": 5}]])]
