@@ -94,6 +94,9 @@ REFUSED = (
     "GROUP BY what chance made, which Spark would draw again where it is shown, and aggregates over it in the query "
     "that draws it",
     "lists IN (SELECT …) of FLOAT and of other numbers",
+    "within a subquery an alias or an aggregate of the SELECT around (write the expression, or put the groups into a "
+    "query of their own)",
+    "the `rowid` of json_each() and json_tree(), and of tables: Spark has none",
     "WITH RECURSIVE … UNION and USING KEY over files, chance or the moment, or in a correlated subquery",
     "a column of a query that is two queries around in FROM, or without the name of its table where a subquery stands "
     "in FROM: Spark does not find it",
