@@ -96,6 +96,7 @@ REFUSED = (
     "lists IN (SELECT …) of FLOAT and of other numbers",
     "within a subquery an alias or an aggregate of the SELECT around (write the expression, or put the groups into a "
     "query of their own)",
+    "an aggregate IN (SELECT …) in the query that groups (compare it in a query around)",
     "the `rowid` of json_each() and json_tree(), and of tables: Spark has none",
     "WITH RECURSIVE … UNION and USING KEY over files, chance or the moment, or in a correlated subquery",
     "a column of a query that is two queries around in FROM, or without the name of its table where a subquery stands "
