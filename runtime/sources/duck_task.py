@@ -82,7 +82,7 @@ class Asking:
     def check(self) -> None:
         unfit = missing(self.versions) if self.versions else ""
         if unfit:
-            raise ValueError(marked({"call": self.name, "at": 0, "message": unfit, "values": {}}))
+            raise ValueError(self.told(unfit))
         self.versions = {}
 
     def explained(self, table: Any, error: Exception) -> str:
@@ -95,16 +95,16 @@ class Asking:
             else:
                 low = middle
         row = table.slice(low, 1)
+        rows = max(map(rows_of, row.columns))
         for at, expression in enumerate(self.expressions):
             said = self.failure(row, [expression])
-            rows = max(map(rows_of, row.columns))
             if said.startswith("Out of Memory") and rows > 1:
-                return str(self.too_much(rows))
+                return self.too_much(rows)
             if said:
                 used = set(re.findall(r"\bi\d+\b", expression[0]))
                 shown = {n: shown_of(row.column(n)) for n, _ in self.inputs if n in used}
-                return marked({"call": self.name, "at": at, "message": said, "values": shown})
-        return marked({"call": self.name, "at": 0, "message": str(error), "values": {}})
+                return self.told(said, at, shown)
+        return self.told(str(error))
 
     def failure(self, part: Any, some: Any) -> str:
         try:
@@ -113,12 +113,15 @@ class Asking:
             return str(error) or type(error).__name__
         return ""
 
-    def too_much(self, rows: int) -> ValueError:
-        told = (
+    def too_much(self, rows: int) -> str:
+        return self.told(
             f"a group has {rows:,} rows or more, whose values do not fit into the {self.memory} of a task: group by "
             f"more, or ask for what keeps no values, such as avg() and count()"
         )
-        return ValueError(marked({"call": self.name, "at": 0, "message": told, "values": {}}))
+
+    def told(self, message: str, at: int = 0, values: dict[str, str] | None = None) -> str:
+        """What is wrong with the expression at this place, so that the driver finds it."""
+        return marked({"call": self.name, "at": at, "message": message, "values": values or {}})
 
 
 def evaluator(asking: Asking) -> Callable[..., Any]:

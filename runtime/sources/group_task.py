@@ -30,7 +30,7 @@ def grouped(batches: Iterator[Any], asking: Asking, keys: int, lists: list[int])
         if not last:
             pieces.append(batch)
             if sum(piece.nbytes for piece in pieces) > GROUP:
-                raise asking.too_much(rows + batch.num_rows)
+                raise ValueError(asking.too_much(rows + batch.num_rows))
             continue
         if rows > LARGE:
             end = first[1].as_py()

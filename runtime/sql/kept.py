@@ -38,8 +38,8 @@ _DAILY = re.compile(
     re.I,
 )
 _thread = threading.local()
-#: Texts of Spark whose models met others than the usual spellings in this process.
-_exact: set[str] = set()
+#: Texts of Spark, and whether their models met others than the usual spellings: the file is asked once a process.
+_exact: dict[str, bool] = {}
 
 
 def current() -> Memory | None:
@@ -225,17 +225,16 @@ def chosen(made: Translated) -> Translated:
     """The translation, or the exact one of a model in which texts of another spelling were met."""
     if made.exact is None:
         return made
-    known = made.spark_sql in _exact
-    with suppress(sqlite3.Error):
-        if not known:
-            with closing(Memory(from_env().data_dir / FILE)) as memory:
-                known = memory.is_exact(made.spark_sql)
-    return made.exact if known else made
+    if made.spark_sql not in _exact:
+        _exact[made.spark_sql] = False
+        with suppress(sqlite3.Error), closing(Memory(from_env().data_dir / FILE)) as memory:
+            _exact[made.spark_sql] = memory.is_exact(made.spark_sql)
+    return made.exact if _exact[made.spark_sql] else made
 
 
 def choose_exact(made: Translated) -> None:
     """From now on `chosen` gives the exact one of this translation, in later processes too if that can be kept."""
-    _exact.add(made.spark_sql)
+    _exact[made.spark_sql] = True
     with suppress(sqlite3.Error), closing(Memory(from_env().data_dir / FILE)) as memory:
         memory.keep_exact(made.spark_sql)
 

@@ -165,5 +165,5 @@ def test_a_model_that_met_texts_of_another_spelling_is_exact_in_later_processes(
 
     before = chosen()
     kept.choose_exact(checked(project)[0].translated["mart.ages"])
-    monkeypatch.setattr(kept, "_exact", set())
+    monkeypatch.setattr(kept, "_exact", {})
     assert (before, chosen()) == ((False, 0), (True, 1))
