@@ -71,9 +71,7 @@ def check_summed(w: Expressions, node: Node) -> None:
     value."""
     query = node["subquery"]["node"]
     summed = [n for n in own(query.get("select_list")) if is_called(n, w.scope.gate.aggregates)]
-    for part in own(summed):
-        if part.get("class") != "SUBQUERY" or tableless.is_tableless(w, part):
-            continue
+    for part in tableless.others(w, summed):
         if w.scope.is_correlated(part["subquery"]["node"]) and w.scope.is_correlated(query):
             told = "a subquery over columns of the one around it in an aggregate of that (join, or write LATERAL)"
             raise Refused(told, where(part), hint=False)

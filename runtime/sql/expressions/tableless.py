@@ -3,11 +3,11 @@ stand; in FROM as the list of their rows."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from runtime.sql.asking.gate import expression
 from runtime.sql.asking.scope import Scope, where
-from runtime.sql.asking.tree import Node, paths, quoted, walk
+from runtime.sql.asking.tree import Node, own, paths, quoted, walk
 from runtime.sql.asking.types import Type
 from runtime.sql.grouping import aggregates
 from runtime.sql.model import Refused
@@ -33,6 +33,11 @@ def is_tableless(w: Expressions, node: Node) -> bool:
         if part.get("class") == "COLUMN_REF" and part["column_names"][0].lower() in functions.VOLATILE:
             return False
     return True
+
+
+def others(w: Expressions, items: Any) -> list[Node]:
+    """The subqueries of this level that read a table."""
+    return [n for n in own(items) if n.get("class") == "SUBQUERY" and not is_tableless(w, n)]
 
 
 def is_left_open(w: Expressions, node: Node) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from runtime.sql.asking.scope import Source, where
-from runtime.sql.asking.tree import Node, own, walk
+from runtime.sql.asking.tree import Node, walk
 from runtime.sql.asking.types import BOOLEAN, name_quoted
 from runtime.sql.expressions import held, tableless
 from runtime.sql.model import Unjoined
@@ -49,9 +49,9 @@ def apart(w: Expressions, node: Node, left: Sequence[Source], kind: str) -> tupl
 
 def is_asked(w: Expressions, item: Node, sides: int) -> bool:
     """Whether a subquery below needs columns of the join, one that is a value of any, another of both sides."""
-    found = [n for n in own(item) if n.get("class") == "SUBQUERY" and not tableless.is_tableless(w, n)]
     return any(
-        (n["subquery_type"] == "SCALAR" or sides > 1) and w.scope.is_correlated(n["subquery"]["node"]) for n in found
+        (n["subquery_type"] == "SCALAR" or sides > 1) and w.scope.is_correlated(n["subquery"]["node"])
+        for n in tableless.others(w, item)
     )
 
 
