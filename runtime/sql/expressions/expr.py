@@ -188,7 +188,11 @@ class Expressions:
         return constants.is_constant(self.scope.gate, node)
 
     def folded(self, node: Node) -> E:
-        return constants.folded(self, node)
+        return constants.folded(self, node) or self.asked(node)
+
+    def asked(self, node: Node) -> E:
+        """A constant that DuckDB computes where its value is needed."""
+        return rowwise.made(self, self.scope.gate.spelt(node), set(), self.type(node), node)
 
     def constant(self, node: Node, what: str) -> Any:
         """The Python value of an argument that must be constant."""

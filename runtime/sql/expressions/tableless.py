@@ -54,7 +54,7 @@ def write(w: Expressions, node: Node) -> E:
     """The subquery over one row that has the columns of the queries around it, under their names."""
     kind, inputs = w.type(node), set()
     tables: dict[str, dict[str, int]] = {}
-    for part in walk(node) if w.scope.is_correlated(node["subquery"]["node"]) else ():
+    for part in walk(node if w.scope.is_correlated(node["subquery"]["node"]) else node.get("child") or ()):
         found = w.scope.resolve(part["column_names"]) if part.get("class") == "COLUMN_REF" else None
         if found and found[3] not in (w.scope, w.scope.parent):
             raise Refused("a column of a query around the one around this subquery", where(part), hint=False)

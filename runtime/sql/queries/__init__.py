@@ -5,7 +5,8 @@ shadowing   a CTE of a name that one around it has
 modifiers   DISTINCT, ORDER BY and LIMIT
 setops      UNION, EXCEPT and INTERSECT
 recursion   WITH RECURSIVE
-source      FROM: tables, subqueries, joins, VALUES, table functions
+source      FROM: tables, subqueries, joins, VALUES
+made        FROM: range(), generate_series(), unnest(), json_each() and json_tree()
 matching    joins whose condition DuckDB computes over both sides
 positional  POSITIONAL JOIN
 samples     USING SAMPLE

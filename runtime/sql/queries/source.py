@@ -7,15 +7,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from runtime.sql.asking.gate import conjunction, expression, template
-from runtime.sql.asking.scope import Columns, Scope, Source, call, column, where
-from runtime.sql.asking.tree import Node, paths, walk
-from runtime.sql.asking.types import Type, name_quoted, rows_of
+from runtime.sql.asking.scope import Columns, Scope, Source, column, where
+from runtime.sql.asking.tree import Node, paths
+from runtime.sql.asking.types import name_quoted
 from runtime.sql.expressions import tableless
-from runtime.sql.expressions.expr import Expressions
 from runtime.sql.grouping import equality
 from runtime.sql.model import Refused
 
-from . import conditions, matching, positional, samples
+from . import conditions, made, matching, positional, samples
 from .item import Item, exploded, named, relabelled
 from .pivot import pivot
 
@@ -55,7 +54,7 @@ class Sources:
             "BASE_TABLE": self.table,
             "SUBQUERY": self.subquery,
             "JOIN": self.join,
-            "TABLE_FUNCTION": self.function,
+            "TABLE_FUNCTION": lambda node, scope: made.item(self.queries, node, scope),
             "EXPRESSION_LIST": self.values,
             "PIVOT": lambda node, scope: pivot(self, node, scope),
         }
@@ -236,60 +235,7 @@ class Sources:
             inner, columns, node, f"__s{self.queries.number()}" if node.get("alias") in (None, "", "valueslist") else ""
         )
 
-    def function(self, node: Node, scope: Scope) -> Item:
-        """range(), generate_series() and unnest() in FROM; file functions are tables by now."""
-        function = node["function"]
-        name, arguments = function["function_name"], [a["expression"] for a in function["arguments"]]
-        numbered = node.get("with_ordinality") not in (None, "WITHOUT_ORDINALITY")
-        if numbered and name in OF_JSON:
-            raise Refused("WITH ORDINALITY", where(node))
-        if name not in ("range", "generate_series", "unnest", *OF_JSON):
-            raise Refused(f"the table function {name}()", where(node))
-        outer = scope if scope.from_ast is not None else scope.parent
-        writer = self.queries.expressions(scope.inner(outer))
-        if name in OF_JSON:
-            return self.of_json(node, writer, scope)
-        if name == "unnest":
-            if len(arguments) != 1:
-                raise Refused("unnest() with options in FROM", where(node))
-            listed = writer.write(arguments[0])
-            if listed.type.name != "LIST":
-                raise Refused(f"unnest({listed.type}) in FROM", where(node))
-            kind, series = listed.type.element, listed.text
-        else:
-            listed = writer.write(call(name, *arguments))
-            series, kind = listed.text, listed.type.element
-        correlated = (
-            "LATERAL "
-            if scope.from_ast is not None and any(n.get("class") == "COLUMN_REF" for a in arguments for n in walk(a))
-            else ""
-        )
-        alias = node.get("alias") or name
-        labels = [*(node.get("column_name_alias") or []), name, "ordinality"]
-        label, number = labels[0], labels[1] if len(labels) > 3 else "ordinality"
-        single = "" if node.get("column_name_alias") or numbered and correlated else label
-        if numbered:
-            rows = f"SELECT posexplode({series}) AS (__at, {name_quoted(label)})"
-            picked = f"{name_quoted(label)}, CAST(__at + 1 AS BIGINT) AS {name_quoted(number)}"
-            text = f"{correlated}(SELECT {picked} FROM ({rows}) AS __n) AS {name_quoted(alias)}"
-            return Item(text, [Source(alias, [(label, kind), (number, Type("BIGINT"))], single=single)])
-        text = f"{correlated}(SELECT explode({series}) AS {name_quoted(label)}) AS {name_quoted(alias)}"
-        return Item(text, [Source(alias, [(label, kind)], single=single)])
 
-    def of_json(self, node: Node, writer: Expressions, scope: Scope) -> Item:
-        """json_each() and json_tree(): DuckDB makes a list of their rows."""
-        function = node["function"]
-        arguments = [writer.write(a["expression"]) for a in function["arguments"]]
-        columns = scope.gate.describe(f"SELECT * FROM {function['function_name']}('{{}}'::JSON)")
-        called = f"{function['function_name']}({', '.join(f'{{{i}}}' for i in range(len(arguments)))})"
-        rows = writer.over(f"(SELECT list(j ORDER BY j.id) FROM {called} AS j)", arguments, rows_of(columns), node)
-        correlated = (
-            "LATERAL " if scope.from_ast is not None and any(map(writer.is_outer, function["arguments"])) else ""
-        )
-        return named(f"{correlated}({exploded(rows)})", columns, node, function["function_name"])
-
-
-OF_JSON = ("json_each", "json_tree")
 _NEAREST = ("COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO", "COMPARE_LESSTHAN", "COMPARE_LESSTHANOREQUALTO")
 
 

@@ -19,6 +19,8 @@ from .functions import UNFOLDABLE
 if TYPE_CHECKING:
     from runtime.sql.expressions.expr import Expressions
 
+#: Values that a constant may hold in Spark's text.
+FEW = 1_000
 _CASTS: dict[str, Node] = {}
 #: What moves within years, and how Spark calls it.
 _DAYS = {
@@ -47,8 +49,8 @@ def is_constant(g: Gate, node: Node, names: frozenset[str] = frozenset()) -> boo
     return all(is_constant(g, c, names) for c in children(node) if c["class"] != "TYPE")
 
 
-def folded(w: Expressions, node: Node) -> E:
-    """The constant as Spark writes it."""
+def folded(w: Expressions, node: Node) -> E | None:
+    """The constant as Spark writes it; none for one that is too long for its text."""
     g, kind = w.scope.gate, w.type(node)
     try:
         if kind.name in _DAYS:
@@ -58,7 +60,14 @@ def folded(w: Expressions, node: Node) -> E:
     except GateError as error:
         raise Refused(f"this constant ({error.message.splitlines()[0]})", where(node), hint=False) from None
 
-    return E(texts.literal(value, kind), kind)
+    return E(texts.literal(value, kind), kind) if elements(value) <= FEW else None
+
+
+def elements(value: Any) -> int:
+    """How many values a value holds."""
+    if isinstance(value, dict):
+        return sum(map(elements, [*value, *value.values()]))
+    return sum(map(elements, value)) if isinstance(value, list | tuple) else 1
 
 
 def interval(w: Expressions, node: Node) -> tuple[tuple[str, str], ...]:

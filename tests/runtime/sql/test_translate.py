@@ -145,6 +145,20 @@ def test_constants_are_computed_by_duckdb() -> None:
 
 
 @pytest.mark.parametrize(
+    "rows",
+    [
+        "range(10000000) AS t(x)",
+        "generate_series(1, 10000000, 2) WITH ORDINALITY AS t(x, n)",
+        "range(TIMESTAMP '2000-01-01', TIMESTAMP '2020-01-01', INTERVAL 1 SECOND) AS t(x)",
+        "unnest(range(90000)) AS t(x)",
+        "range(3) AS t(y), (SELECT list_transform(range(90000), lambda i: i + 1) AS x)",
+    ],
+)
+def test_many_values_from_few_words_are_made_where_they_are_needed(rows: str) -> None:
+    assert len(done(f"SELECT x FROM {rows}").spark_sql) < 500
+
+
+@pytest.mark.parametrize(
     "day, text, moment",
     [
         ("10000-01-01", "10000-01-01", "10000-01-01 01:02:03.5"),
