@@ -169,8 +169,9 @@ class Network:
             made = Host(name, f"127.0.0.{number}", self)
         else:
             made = Host(name, NET.format(net=self.net, number=number), self, tuple(hidden))
-            self._wire(made)
         self.hosts[name] = made
+        if not self.why:
+            self._wire(made)
         told = [("127.0.0.1", "localhost"), *((h.address, h.name) for h in self.hosts.values())]
         self.names.write_text("".join(f"{address} {known}\n" for address, known in told))
         return made
@@ -209,8 +210,10 @@ class Network:
         if self.why:
             return
         for host in self.hosts.values():
-            with suppress(subprocess.CalledProcessError):
-                self.ip("netns", "del", host.space)
+            # the namespace's own end comes when it likes, and until then its wire keeps its name
+            for thing in (["link", "del", host.link], ["netns", "del", host.space]):
+                with suppress(subprocess.CalledProcessError):
+                    self.ip(*thing)
         with suppress(subprocess.CalledProcessError):
             self.ip("link", "del", f"{self.prefix}br")
 
