@@ -81,7 +81,11 @@ SPARKS = (
 )
 REFUSED = (
     "USING SAMPLE and TABLESAMPLE with a seed (REPEATABLE): Spark draws other rows",
+    "what is no SELECT, such as SUMMARIZE and DESCRIBE: a model is the rows of one",
+    "table functions that this page does not name, such as `read_text()`, `glob()` and `duckdb_tables()`: what they "
+    "tell is no source that could be watched for changes",
     "`infinity` as a constant date or timestamp: write a day that is far enough",
+    "24:00:00 as a constant time: Spark's days end before it",
     "PIVOT without named values: the columns of a model are known before its rows (write ON column IN ('a', 'b'))",
     "INTERVAL as a column of a model: no destination has a form for it (cast it)",
     "UNION, VARIANT, GEOMETRY and UHUGEINT as a column, also of a subquery: no type of Spark's holds them (cast them, "
@@ -89,11 +93,15 @@ REFUSED = (
     "UNION, EXCEPT and INTERSECT over maps and intervals, GROUP BY, DISTINCT and PARTITION BY over lists and structs "
     "of these, and DISTINCT over them beside an aggregate or a window: Spark finds others equal than DuckDB does",
     "COLLATE in a column of a subquery, within a key of GROUP BY, ORDER BY or PARTITION BY other than as its last "
-    "word, of what a window or unnest() made of it, in DISTINCT beside a window, and collations of languages: Spark's "
-    "text does not keep them",
-    "GROUP BY what chance made, which Spark would draw again where it is shown, and aggregates over it in the query "
-    "that draws it",
-    "lists IN (SELECT …) of FLOAT and of other numbers",
+    "word, of what a window or unnest() made of it, in DISTINCT beside a window or a group, with IN (SELECT … FROM), "
+    "and collations of languages: Spark's text does not keep them",
+    "GROUP BY what chance made, which Spark would draw again where it is shown, aggregates over it in the query that "
+    "draws it, `random() IN (SELECT … FROM)`, and chance within a lambda",
+    "lists IN (SELECT …) of FLOAT and of other numbers, JSON IN (SELECT …), and `(a, b) < ANY (SELECT …)`: Spark "
+    "compares them otherwise (cast them, or join the table)",
+    "`list_reduce()` of more than ten constants, which DuckDB would compute while the model is checked: each step may "
+    "make more of them",
+    "`bitstring_agg()` without the least and the greatest value, which only all rows tell",
     "within a subquery an alias or an aggregate of the SELECT around (write the expression, or put the groups into a "
     "query of their own)",
     "an aggregate IN (SELECT …) in the query that groups (compare it in a query around)",
@@ -101,11 +109,17 @@ REFUSED = (
     "WITH RECURSIVE … UNION and USING KEY over files, chance or the moment, or in a correlated subquery",
     "a column of a query that is two queries around in FROM, or without the name of its table where a subquery stands "
     "in FROM: Spark does not find it",
+    "a subquery without a table over both a column of USING and that of a table with this name: it would not know "
+    "which is meant (write the table's name before both)",
+    "`t.x` of a query around in a subquery whose table has a column `t` too, which DuckDB itself takes in WHERE only "
+    "(give the table another name)",
+    "unnest() over a column of the query around in a SELECT that reads a table: Spark unnests none (write FROM t, "
+    "unnest(t.list) AS u(x))",
     "SELECT DISTINCT with ORDER BY what is not selected: one value may stand for rows with several of these",
     "unnest() within an expression beside a window function: DuckDB's windows do not see its rows, Spark's would",
     "unnest() of what is grouped within an expression, and recursive unnest() of lists within structs: Spark unnests "
     "once a SELECT (write it in a query around)",
-    "two columns of one name in a result: a table has none",
+    "two columns of one name in a result, or named so by `AS t(a, a)`: a table has none",
     "LIMIT and OFFSET that are not constant, GROUPING SETS over a constant: Spark has none",
     "USING over columns of other types, and IN (SELECT …) between a text and something else: cast one of them",
     "ASOF RIGHT and FULL JOIN, and one without exactly one inequality over a column of the right table",
@@ -192,7 +206,8 @@ def _functions() -> list[str]:
         "a file, and of a table until it is written anew; windows over groups take that of the keys. DuckDB's own "
         "order of what is joined or grouped is none that one could rely on, and neither is Spark's. What goes to a "
         "destination should name an order. The key of a group, a DISTINCT or a UNION of -0.0 comes out as 0.0. "
-        "Estimates (`approx_quantile` and the like) and `hash` are those of this "
+        "Sums and averages of doubles depend on the order in which either adds, in their last digits and in an "
+        "overflow on the way. Estimates (`approx_quantile` and the like) and `hash` are those of this "
         "version of DuckDB.",
         "",
         "A condition of WHERE or ON is parted at AND: what is Spark's prunes columns, is pushed into files and makes "

@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from runtime.sql.asking.gate import expression
-from runtime.sql.asking.scope import Scope, where
-from runtime.sql.asking.tree import Node, own, paths, quoted, walk
-from runtime.sql.asking.types import Type
+from runtime.sql.asking.scope import Scope, column, where
+from runtime.sql.asking.tree import Node, is_called, own, paths, quoted, walk
+from runtime.sql.asking.types import Type, name_quoted
 from runtime.sql.grouping import aggregates
 from runtime.sql.model import Refused
 from runtime.sql.scalar import functions, rowwise
@@ -17,6 +17,8 @@ from runtime.sql.scalar.casts import E
 if TYPE_CHECKING:
     from .expr import Expressions
 
+#: The table that has the columns of USING.
+MERGED = "__u"
 TABLES = ("range", "generate_series", "unnest", "json_each", "json_tree")
 
 
@@ -51,37 +53,57 @@ def is_left_open(w: Expressions, node: Node) -> bool:
 
 
 def write(w: Expressions, node: Node) -> E:
-    """The subquery over one row that has the columns of the queries around it, under their names."""
-    kind, inputs = w.type(node), set()
+    """The subquery over one row that has the columns of the queries around it, under their names; what it is compared
+    with stands beside them."""
+    kind, tables = w.type(node), around(w, node["subquery"]["node"])
+    inputs = {at for columns in tables.values() for at in columns.values()}
+    row = {f"i{at}": f"__i{at}" for at in inputs}
+    if node["child"]:
+        node = {**node, "child": beside(w, node["child"], row, inputs)}
+
+    rows = [f"(SELECT {', '.join(row)}) AS __q({', '.join(row.values())})"] if row else []
+    for alias, columns in tables.items():
+        values = ", ".join(f"__q.__i{at}" for at in columns.values())
+        rows.append(f"(SELECT {values}) AS {quoted(alias)}({', '.join(map(quoted, columns))})")
+    text = f"(SELECT {w.scope.gate.spelt(node)}{' FROM ' if rows else ''}{', '.join(rows)})"
+    return rowwise.made(w, text, inputs, kind, node)
+
+
+def around(w: Expressions, query: Node) -> dict[str, dict[str, int]]:
+    """The columns of the queries around that a query may name, by their tables, with the inputs that they are."""
     tables: dict[str, dict[str, int]] = {}
-    for part in walk(node if w.scope.is_correlated(node["subquery"]["node"]) else node.get("child") or ()):
+    for part in walk(query) if w.scope.is_correlated(query) else ():
         found = w.scope.resolve(part["column_names"]) if part.get("class") == "COLUMN_REF" else None
         if found and found[3] not in (w.scope, w.scope.parent):
             raise Refused("a column of a query around the one around this subquery", where(part), hint=False)
         if found:
-            source, name, of = named(w, found[0], part)
-            at = w.calls.input(w.place, found[0], of)
-            inputs.add(at)
-            tables.setdefault(source, {})[name] = at
+            source, name, of = named(found[3], found[0])
+            tables.setdefault(source, {})[name] = w.calls.input(w.place, found[0], of)
 
-    rows = ", ".join(
-        "(SELECT " + ", ".join(f"i{at} AS {quoted(name)}" for name, at in columns.items()) + f") AS {quoted(alias)}"
-        for alias, columns in tables.items()
-    )
-    text = f"(SELECT {w.scope.gate.spelt(node)}{f' FROM {rows}' if rows else ''})"
-    return rowwise.made(w, text, inputs, kind, node)
+    both = {name for name in tables.get(MERGED, ()) for table in tables if table != MERGED and name in tables[table]}
+    if both:
+        told = f"a subquery over a column of USING and that of its table ({', '.join(sorted(both))})"
+        raise Refused(told, where(query), hint=False)
+    return tables
 
 
-def named(w: Expressions, text: str, node: Node) -> tuple[str, str, Type]:
+def beside(w: Expressions, child: Node, row: dict[str, str], inputs: set[int]) -> Node:
+    """What is compared with the rows of a subquery, as a column of the row; one for each that stands in `(a, b)`."""
+    if is_called(child, ("row",)):
+        items = [{**a, "expression": beside(w, a["expression"], row, inputs)} for a in child["arguments"]]
+        return {**child, "arguments": items}
+    if w.is_constant(child):
+        return child
+    text = w.scope.gate.spelt(rowwise.rewritten(w, child, inputs))
+    return column("__q", row.setdefault(text, f"__c{len(row)}"))
+
+
+def named(scope: Scope, text: str) -> tuple[str, str, Type]:
     """Table, name and type of a column, by Spark's text of it."""
-    scope: Scope | None = w.scope
-    while scope:
-        for source in scope.sources:
-            for name, kind in source.columns:
-                if source.text(name) == text:
-                    return source.alias, name, kind
-        scope = scope.parent
-    raise Refused("a subquery over a column of USING", where(node), hint=False)
+    known = {name_quoted(name): (MERGED, name, kind) for name, kind in scope.merged.items()}
+    for source in scope.sources:
+        known |= {source.text(name): (source.alias, name, kind) for name, kind in source.columns}
+    return known[text]
 
 
 def rows(w: Expressions, node: Node) -> E:

@@ -3,9 +3,11 @@ row-wise."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from runtime.sql.asking import tree
 from runtime.sql.asking.gate import expression
 from runtime.sql.asking.scope import column, where
 from runtime.sql.asking.tree import NOWHERE, Node, below
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Functions that name a field after the column that is given, and from which argument on.
 NAMING = {"struct_pack": 0, "struct_insert": 1, "struct_update": 1}
+#: What inputs are called.
+INPUT = re.compile(r"i\d+", re.I)
 #: So many constants of a list may be reduced.
 FEW = 10
 
@@ -84,7 +88,7 @@ def replaced(w: Expressions, node: Node, taken: Callable[[Node], Node], inner: f
     """The expression with what `taken` makes of each column and of what else is not row-wise; `inner` are the names
     that lambdas bind."""
     if node["class"] == "COLUMN_REF" and node["column_names"][0].lower() in inner:
-        return node
+        return parameter(node)
     if w.is_atom(node):
         if inner and functions.is_drawn(node):
             raise Refused(f"{node['function_name']}() inside a lambda", where(node))
@@ -95,7 +99,8 @@ def replaced(w: Expressions, node: Node, taken: Callable[[Node], Node], inner: f
         return {**base, "column_names": [*base["column_names"], *rest]}
     check(w, node)
     if node["class"] == "LAMBDA" and is_lambda(w, node, inner):
-        return {**node, "expr": replaced(w, node["expr"], taken, inner | set(lambda_params(node)))}
+        lhs = tree.replaced(node["lhs"], lambda n: parameter(n) if n.get("class") == "COLUMN_REF" else None)
+        return {**node, "lhs": lhs, "expr": replaced(w, node["expr"], taken, inner | set(lambda_params(node)))}
 
     if node["class"] == "FUNCTION" and node["function_name"] in NAMING:
         first = NAMING[node["function_name"]]
@@ -106,6 +111,12 @@ def replaced(w: Expressions, node: Node, taken: Callable[[Node], Node], inner: f
         return replaced(w, item, taken, inner) if "class" in item else None
 
     return below(node, one, without="type_expr")
+
+
+def parameter(node: Node) -> Node:
+    """A name that a lambda binds, which may not be that of an input."""
+    first, *rest = node["column_names"]
+    return {**node, "column_names": [f"__{first}", *rest]} if INPUT.fullmatch(first) else node
 
 
 def is_lambda(w: Expressions, node: Node, inner: frozenset[str]) -> bool:

@@ -62,6 +62,8 @@ def literal(value: Any, kind: Type) -> str:
     if kind.name == "MAP":
         pairs = ", ".join(f"{literal(k, kind.args[0])}, {literal(v, kind.args[1])}" for k, v in value.items())
         return f"map({pairs})" if value else f"CAST(map() AS {spark})"
+    if kind.name == "TIME":
+        raise Refused(f"the time {value}, before which Spark's days end,", hint=False)
     raise Refused(f"a constant of type {kind}")
 
 
