@@ -91,7 +91,7 @@ def test_a_question_has_a_limit_of_time(monkeypatch: pytest.MonkeyPatch) -> None
     started = time.monotonic()
     with pytest.raises(GateError, match="takes more than 0.5 s"):
         gate().run("SELECT count(*) FROM range(1000000000000) WHERE hash(range) = 1")
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
 
 
 # ---- one reading of a text
