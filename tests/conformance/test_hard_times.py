@@ -100,7 +100,7 @@ def push(rows):
     assert (done["succeeded"], done["retrying"]) == (6, 2)
     calls = case.dest.calls
     assert [len(c.json["rows"]) for c in calls] == [8, 4, 4, 2, 2, 2, 2, 1, 1, 1, 1]
-    assert calls[-1].at - calls[0].at < 4                       # 0.4 + 0.8 + 1.6, though two calls failed each time
+    assert calls[-1].at - calls[0].at < 5                       # 0.4 + 0.8 + 1.6; one after the other it would be 5.2
 
 
 def test_what_was_answered_before_ctrl_c_is_recorded_and_not_sent_again(case):
