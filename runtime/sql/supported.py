@@ -238,7 +238,9 @@ def _files() -> list[str]:
         "the install wherever it lies. Paths and options are constants. Globs and lists "
         "of paths work (`*`, `?`, `[…]`, `**` through folders; no hidden files, no links to folders by `**`); `FROM "
         "'file'` takes .csv, .tsv, .parquet, .json, .jsonl and .ndjson. DuckDB itself finds the columns at check time "
-        "and reads CSV and JSON when the model runs. What is promised of files: docs/security.md.",
+        "and reads CSV and JSON when the model runs, all their columns: a file without one of the first file's ends "
+        "the run, also where the model asks for none (write `union_by_name = true`). What is promised of files: "
+        "docs/security.md.",
         "",
         "| function | options |",
         "|---|---|",
