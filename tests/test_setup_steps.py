@@ -67,24 +67,29 @@ def test_where_uv_cannot_pip_installs_the_same_lock(setup: Any, venv: Path) -> N
 
 
 def test_steps_run_at_the_same_time_and_a_long_one_says_what_it_waits_for(
-    setup: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    setup: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(setup, "SOON", 0.05)
-    met = threading.Barrier(2, timeout=20)
-    ended = threading.Event()
+    said: list[str] = []
+    met, told = threading.Barrier(2, timeout=20), threading.Event()
+
+    def show(line: str, **_: Any) -> None:
+        said.append(re.sub(r" +", " ", re.sub(r"\([\d.]+ s", "(s", line)))
+        if "…" in line:
+            told.set()
 
     def packages() -> str:
         met.wait()
-        ended.wait(0.2)
+        told.wait(20)
         return "installed"
 
     def java() -> str:
         met.wait()
         return "Java 17"
 
+    monkeypatch.setattr(setup, "SOON", 0.5)
+    monkeypatch.setattr(setup, "print", show, raising=False)
     setup.side_by_side(("Packages", packages, "the package index"), ("Java", java, ""))
-    said = re.sub(r" +", " ", re.sub(r"\([\d.]+ s", "(s", capsys.readouterr().out))
-    assert said.splitlines() == [
+    assert said == [
         " Java Java 17 (s)",
         " Packages … the package index (s so far)",
         " Packages installed (s)",
