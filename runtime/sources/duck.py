@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.errors import ConfigError, said_by_spark
 from runtime.lake import passes
-from runtime.sources import duck_task, group_task
+from runtime.sources import duck_task, group_task, window_task
 from runtime.sql.asking.said import brief, one_line
 from runtime.sql.model import Call
 
@@ -40,16 +40,16 @@ def register(spark: SparkSession, calls: Sequence[Call]) -> None:
     from pyspark.sql.functions import arrow_udf
     from pyspark.sql.types import DataType
 
-    for travelling in (duck_task, group_task):  # a worker may not find this project
+    for travelling in (duck_task, group_task, window_task):  # a worker may not find this project
         cloudpickle.register_pickle_by_value(travelling)
     versions = duck_task.packages()
     check_executors(spark, versions)
-    rule = passes.rule(spark, lambda: cloudpickle.dumps((duck_task.passer(passes.SLOT), None), protocol=3))
+    rules = passes.rules(spark, lambda: cloudpickle.dumps((duck_task.passer(passes.SLOT), None), protocol=3))
     for call in new:
         kind = DataType.fromDDL(call.returns)
         asking = duck_task.Asking(call.name, call.inputs, call.expressions, versions)
         spark.udf.register(call.name, arrow_udf(duck_task.evaluator(asking), kind))
-        if rule is not None:
+        for rule in rules:
             rule.define(call.name, told(call, versions, kind))
         known.add(call.name)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from runtime.sources.group_task import grouped, is_large, rows_of, values
+from runtime.sources.window_task import halves, of_numbered, of_rows, whole
 
 #: What a worker's DuckDB may take.
 MEMORY = "512MB"
@@ -113,15 +114,35 @@ class Asking:
             return str(error) or type(error).__name__
         return ""
 
-    def too_much(self, rows: int) -> str:
+    def too_much(self, rows: int, of: str = "group") -> str:
         return self.told(
-            f"a group has {rows:,} rows or more, whose values do not fit into the {self.memory} of a task: group by "
+            f"a {of} has {rows:,} rows or more, whose values do not fit into the {self.memory} of a task: {of} by "
             f"more, or ask for what keeps no values, such as avg() and count()"
         )
 
     def told(self, message: str, at: int = 0, values: dict[str, str] | None = None) -> str:
         """What is wrong with the expression at this place, so that the driver finds it."""
         return marked({"call": self.name, "at": at, "message": message, "values": values or {}})
+
+
+class Windows(Asking):
+    """The same of windows over rows of whole partitions, whose last input says which of them a row is of."""
+
+    def asked(self, table: Any, expressions: Any) -> Any:
+        import duckdb
+        import pyarrow
+
+        numbered = table.append_column("__n", pyarrow.array(range(table.num_rows), pyarrow.int64()))
+        try:
+            return ask(numbered, of_numbered(self.inputs, expressions), self.memory)
+        except duckdb.OutOfMemoryException:
+            parts = halves(table)
+            if len(parts) == 1:
+                raise ValueError(self.too_much(table.num_rows, "partition")) from None
+        return pyarrow.concat_tables([self.asked(part, expressions) for part in parts])
+
+    def explained(self, table: Any, error: Exception) -> str:
+        return str(error) if MARK in str(error) else super().explained(table, error)
 
 
 def evaluator(asking: Asking) -> Callable[..., Any]:
@@ -141,13 +162,20 @@ def passer(told: bytes) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """A function of record batches. Told as JSON: `calls`, each with what `Asking` needs and an Arrow schema of its
     answers; `steps` over the columns of a batch: `["call", name, columns]`, whose answers are further columns, and
     `["keep", column]`, by which other rows are left out; `back`, the columns that are the result, named c0, c1 and so
-    on. The first step may be `["group", keys, lists]`, see `grouped`."""
+    on. The first step may be `["group", keys, lists]`, see `grouped`, or `["whole", column]`, which says of which
+    partition a row is: then those after it are `["window", name, columns]`, -1 for an input that is no list."""
 
     def through(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow
 
         plan = json.loads(told)
-        asking = {name: Asking(name, *call["asking"]) for name, call in plan["calls"].items()}
+        windows = {name: rest[0] for kind, name, *rest in plan["steps"] if kind == "window"}
+        asking = {
+            name: Windows(name, *of_rows(call["asking"], windows[name]))
+            if name in windows
+            else Asking(name, *call["asking"])
+            for name, call in plan["calls"].items()
+        }
         kinds = {
             name: pyarrow.ipc.read_schema(pyarrow.py_buffer(base64.b64decode(call["schema"]))).types
             for name, call in plan["calls"].items()
@@ -157,6 +185,10 @@ def passer(told: bytes) -> Callable[[Iterator[Any]], Iterator[Any]]:
         if steps[0][0] == "group":
             (_, *how), *steps = steps
             found = grouped(gathered(batches, GROUPED), next(iter(asking.values())), *how)
+        elif steps[0][0] == "whole":
+            (_, key), *steps = steps
+            found = whole(gathered(batches, GROUPED), key, next(iter(asking.values())))
+            steps = [["call", name, [*(at for at in places if at >= 0), key]] for _, name, places in steps]
         else:
             found = gathered(batches)
         for batch in found:

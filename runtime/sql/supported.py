@@ -195,11 +195,12 @@ def _functions() -> list[str]:
         "",
         named(scalars()),
         "",
-        "DuckDB, over the rows that Spark sorted for a group, or collected for a window: aggregates with an ORDER BY "
+        "DuckDB, over the rows that Spark sorted for a group, or for a window: aggregates with an ORDER BY "
         f"or DISTINCT that is not Spark's, and {named(others)}. The values of a group have to fit into 512 MB, some "
-        "twenty million numbers. Window frames in GROUPS, "
-        "with EXCLUDE, over times, of months with days, and what else Spark has not, it computes for each row over the "
-        "list of its partition, which should have some thousand rows at most.",
+        "twenty million numbers, and so have those of a partition of such a window. Window frames in GROUPS, with "
+        "EXCLUDE, over times, of months with days, and what else Spark has not, it computes over whole partitions; "
+        "with ONDATRA_PLAIN_BUILD=1, or another Spark than Ondatra was tried with, over a list of the partition for "
+        "each of its rows, which should have some thousand rows at most there.",
         "",
         "Where a query leaves the order of rows open (`row_number() OVER ()`, `first(x)`, `list(x)`, LIMIT without "
         "ORDER BY, POSITIONAL JOIN, the text of a group by COLLATE), it is the one in which Spark reads them: that of "

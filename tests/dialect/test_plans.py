@@ -117,6 +117,35 @@ def test_spark_makes_no_list_of_a_group_and_one_pass_answers_for_all_its_aggrega
     assert (found.count("MapInArrow"), "collect_list" in found, "Aggregate" in found) == (1, False, False)
 
 
+@pytest.mark.parametrize(
+    "window",
+    ["median(id) OVER (PARTITION BY name)", "mode(note) OVER (PARTITION BY trim(name) ORDER BY id)"]
+    + ["sum(id) OVER (ORDER BY name GROUPS 1 PRECEDING)", "count(DISTINCT id) OVER (PARTITION BY name)"],
+)
+def test_no_row_has_the_list_of_its_partition(spark: Any, window: str) -> None:
+    found = plan(spark, f"SELECT id, {window} AS m, trim(note) AS n FROM t")
+    assert ("MapInArrow" in found, "collect_list" in found, "Window" in found) == (True, False, False)
+
+
+def test_an_asof_join_looks_at_each_row_once(spark: Any) -> None:
+    found = plan(spark, "SELECT a.id, b.note FROM t a ASOF JOIN t b ON trim(a.name) = b.name AND a.id >= b.id")
+    assert (found.count("Window ["), re.findall(r"\w+Join", found)) == (1, [])
+
+
+def test_a_cte_that_many_others_come_down_to_is_computed_once(spark: Any) -> None:
+    chain = ", ".join(f"c{i} AS (SELECT a.id FROM c{i - 1} a JOIN c{i - 1} b ON a.id = b.id)" for i in range(1, 13))
+    found = plan(spark, f"WITH c0 AS (SELECT id FROM t), {chain} SELECT id FROM c12")
+    assert found.count("Scan parquet") < 20
+
+
+def test_many_rows_of_values_are_no_part_of_sparks_text(spark: Any) -> None:
+    values = ", ".join(f"({i}, 'name {i}')" for i in range(2_000))
+    sql = f"SELECT count(*) AS n, max(b) AS m FROM (VALUES {values}) v(a, b) WHERE a > 5"
+    done = translate(sql, dialect="duckdb", tables={}, project_dir="/nowhere")
+    assert len(done.spark_sql) < 2_000
+    assert [tuple(row) for row in plans.open_query(spark, done).collect()] == [(1_994, "name 999")]
+
+
 def test_a_join_on_computed_keys_is_an_equi_join(spark: Any) -> None:
     found = plan(spark, "SELECT a.id FROM t a JOIN t b ON trim(a.name) = reverse(b.name) AND a.id = b.id")
     assert "HashJoin" in found or "SortMergeJoin" in found
@@ -153,6 +182,11 @@ def test_a_model_that_only_hands_on_many_columns_keeps_them_from_the_worker(spar
         "SELECT b, i1, i2, i8, n, s, d, t, z, list(name) AS l, any_value(r) AS a FROM v GROUP BY ALL ORDER BY l",
         "SELECT list(name) FILTER (WHERE id <> 1) AS l, mode(m) AS m, max(s) AS s, count(i4) AS c, count(*) n FROM v",
         "SELECT list(name) AS l, median(i4) AS m, sum(i4) AS s, count(s) AS c, count(*) AS n FROM v WHERE id > 9",
+        "SELECT id, name, t, m['a'] AS h, median(i4) OVER (PARTITION BY s, r, l ORDER BY id GROUPS 1 PRECEDING) AS a, "
+        "mode(name) OVER (PARTITION BY s, r, l) AS b, row_number() OVER (PARTITION BY s, r, l) AS c FROM v ORDER BY id",
+        "SELECT id, median(f8) OVER (ORDER BY id) AS a, list(name) OVER (PARTITION BY f8, f4, m) AS b FROM v ORDER BY "
+        "id",
+        "SELECT trim(name) AS u, median(id) OVER (PARTITION BY b) AS m FROM v WHERE id > 5 QUALIFY m > 0",
         "SELECT l, m, r, list_transform(l, lambda x: x + 1) AS f, r.b[1:1] AS g, m['a'] AS h FROM v ORDER BY id",
     ],
 )

@@ -104,8 +104,9 @@ def _grown(select: Node) -> str | None:
     """DuckDB puts what an alias names in the place of the alias, and so does the translation."""
     sizes: dict[str, int] = {}
     for item in select["select_list"]:
-        size = sum(_part(part, sizes) for part in walk(item))
-        if size > PARTS:
+        parts = list(walk(item))
+        size = sum(_part(part, sizes) for part in parts)
+        if size > PARTS + len(parts):
             named = item.get("alias") or "this column"
             return f"aliases that are made of aliases: {named} stands for more than {PARTS:,} parts"
         if item.get("alias"):

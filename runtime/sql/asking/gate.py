@@ -35,6 +35,8 @@ _PLACE = re.compile(r'("query_location(?:_length)?":)\s*\d+')
 _WORD = re.compile(rb"(?<![\w\"'.])[A-Za-z_]+(?![\w\"'(])")
 #: Statements that are described by one question: many are cheaper than one, and more than these are not.
 BUNCH = 10
+#: Constants that are computed by one question.
+AHEAD = 500
 #: What a question may take: nothing here is about data.
 MEMORY, SECONDS = "512MB", 10.0
 lock = threading.RLock()
@@ -100,6 +102,8 @@ class Gate:
         except duckdb.InterruptException:
             raise GateError(f"it takes more than {seconds:g} s to find out what this is") from None
         except duckdb.Error as error:
+            if "maximum nesting depth" in str(error):
+                raise RecursionError from None
             raise GateError(str(error)) from None
 
     def parse(self, sql: str) -> Node:
@@ -250,6 +254,17 @@ class Gate:
         """The same of an expression that always has the same one."""
         return self._computed("SELECT * FROM ", node)[0]
 
+    def compute_ahead(self, nodes: Sequence[Node]) -> None:
+        """Has `constant` of these answered by few questions; what is wrong with one is said when it is asked for."""
+        keys = {f"SELECT * FROM {_placed(alone(node))}": node for node in nodes}
+        wanted = [(key, node) for key, node in keys.items() if key not in self._values]
+        for at in range(0, len(wanted), AHEAD):
+            bunch = wanted[at : at + AHEAD]
+            items = [{**node, "alias": f"c{i}"} for i, (_, node) in enumerate(bunch)]
+            with suppress(GateError):
+                (row,) = self.run("SELECT * FROM " + _executed(_written({**alone(EMPTY), "select_list": items})))
+                self._values.update({key: (value,) for (key, _), value in zip(bunch, row, strict=True)})
+
     def interval(self, node: Node) -> tuple[Any, ...]:
         """Months, days and microseconds of such an expression, named v."""
         return self._computed(
@@ -260,7 +275,7 @@ class Gate:
         )
 
     def _computed(self, question: str, node: Node) -> tuple[Any, ...]:
-        written = _PLACE.sub(r"\g<1>0", _written(alone(node)))
+        written = _placed(alone(node))
         key = question + written
         if key not in self._values:
             try:
@@ -293,6 +308,11 @@ class Gate:
 def _executed(written: str) -> str:
     """A serialized statement as a table. A literal is bound once, a parameter twice."""
     return f"json_execute_serialized_sql('{written.replace(chr(39), chr(39) * 2)}')"
+
+
+def _placed(node: Node) -> str:
+    """A statement as it is serialized, wherever it stands in a text."""
+    return _PLACE.sub(r"\g<1>0", _written(node))
 
 
 def _written(node: Node) -> str:

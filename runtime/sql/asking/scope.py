@@ -28,6 +28,9 @@ TRUE_OR_FALSE = ("OPERATOR_NOT", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL", "CO
 _FORMLESS = re.compile(r'"class": ?"(?:SUBQUERY|LAMBDA|STAR|POSITIONAL_REFERENCE|PARAMETER|DEFAULT)"')
 _COLUMN = re.compile(r'"column_names": ?(\[[^\]"]*(?:"(?:[^"\\]|\\.)*"[^\]"]*)+\])')
 
+#: Types that a cast names.
+NAMED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DOUBLE", "DATE", "TIMESTAMP")
+
 
 @dataclass
 class Source:
@@ -244,6 +247,8 @@ def told(node: Node) -> Type | None:
         and node["type"] in TRUE_OR_FALSE
     ):
         return BOOLEAN
+    if node["class"] == "CAST" and node["type_expr"]["type_name"] in NAMED and not node["type_expr"]["children"]:
+        return Type(node["type_expr"]["type_name"])
     if node["class"] == "CONSTANT":
         literal = node["literal"]
         if literal["kind"] == "INTEGER" and str(literal.get("text")).isdigit() and int(literal["text"]) < 2**31:

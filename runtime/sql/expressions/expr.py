@@ -13,7 +13,7 @@ from runtime.sql.asking.tree import UNNESTING, Node, is_called, paths
 from runtime.sql.asking.types import BOOLEAN, NULL, Type, UnknownType, name_quoted
 from runtime.sql.grouping import aggregates, equality, windows
 from runtime.sql.model import Refused, SqlProblems, Unjoined
-from runtime.sql.scalar import alike, casts, constants, plain, rowwise
+from runtime.sql.scalar import ahead, alike, casts, constants, plain, rowwise
 from runtime.sql.scalar.calls import Place
 from runtime.sql.scalar.casts import COMPARE, E, common, compared
 from runtime.sql.scalar.constants import as_type
@@ -42,6 +42,7 @@ class Expressions:
         self.plain_in: set[int] = set()
         self.plain: dict[int, bool] = {}
         self._below: Place | None = None
+        self._partitions: dict[str, Place] = {}
         self._groups: dict[str, Node] | None = None
         self._writers: dict[str, Callable[[Node], E]] = {
             "CONSTANT": self.folded,
@@ -94,6 +95,10 @@ class Expressions:
         """Keys of groups and arguments of aggregates are computed together, before the rows are grouped."""
         self._below = self._below or self.calls.place()
         return self.at(self._below, grouped=False)
+
+    def of_partitions(self, keys: str) -> Place:
+        """Where windows over the same partitions are computed together."""
+        return self._partitions.setdefault(keys, self.calls.place())
 
     def is_plain(self, node: Node) -> bool:
         return plain.is_plain(self, node)
@@ -171,8 +176,14 @@ class Expressions:
         """An expression as a value of a type; a constant is made one while the model is checked."""
         kind = self.type(node)
         if kind != to and not casts.is_widening(kind, to) and self.is_constant(node) and plain.is_literal(to):
-            return self.folded(as_type(node, to))
+            return self.folded(self.made(node, to))
         return self.cast(self.write(node), to, node)
+
+    def made(self, node: Node, to: Type) -> Node:
+        """A cast of the node."""
+        made = as_type(node, to)
+        self.scope.tell(made, to)
+        return made
 
     def over(self, sql: str, found: list[E], kind: Type, node: Node) -> E:
         """DuckDB's text with {0}, {1}… for values that are written already."""
@@ -193,6 +204,10 @@ class Expressions:
     def asked(self, node: Node) -> E:
         """A constant that DuckDB computes where its value is needed."""
         return rowwise.made(self, self.scope.gate.spelt(node), set(), self.type(node), node)
+
+    def fold_ahead(self, nodes: list[Node], kind: Type) -> None:
+        """Has those of many that are constants computed at once, as values of a type."""
+        ahead.fold(self, nodes, kind)
 
     def constant(self, node: Node, what: str) -> Any:
         """The Python value of an argument that must be constant."""
@@ -248,7 +263,7 @@ class Expressions:
         for one, other in ((left, right), (right, left)):
             kind = self.type(other)
             if self.is_constant(one) and self.type(one) != kind and plain.fits(self, one, kind):
-                spelt = self.folded(as_type(one, kind))
+                spelt = self.folded(self.made(one, kind))
                 return (spelt, self.write(other)) if one is left else (self.write(other), spelt)
         a, b = self.write(left), self.write(right)
         if a.type == b.type or a.type.letter in "id" and b.type.letter in "id":
@@ -303,6 +318,7 @@ class Expressions:
 
     def within(self, items: list[Node], kind: str) -> E:
         head = self.write(items[0])
+        self.fold_ahead(items[1:], head.type)
         texts = [self.both(items[0], item)[1].text for item in items[1:]]
         return E(f"({head.text} {'NOT IN' if kind == 'COMPARE_NOT_IN' else 'IN'} ({', '.join(texts)}))", BOOLEAN)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from runtime.sql.asking.scope import call, column, where
 from runtime.sql.asking.tree import Node
-from runtime.sql.asking.types import BOOLEAN, DOUBLE, Type, UnknownType, declared, spark_type
+from runtime.sql.asking.types import BOOLEAN, DOUBLE, INTEGER, Type, UnknownType, declared, spark_type
 from runtime.sql.model import Refused
 from runtime.sql.scalar import collations, rowwise
 from runtime.sql.scalar.casts import E
@@ -52,39 +52,57 @@ def writer(*names: str) -> Callable[[Writer], Writer]:
 def write(w: Expressions, node: Node, over: str = "", *others: str) -> E:
     """An aggregate, over the rows of a group or, with `over`, of a window; `others` are further windows whose rows take
     part."""
-    name, arguments = node["function_name"], [a["expression"] for a in node["arguments"]]
+    with nullcontext() if over else w.below():
+        made = None if others else own(w, node, over)
+        if made:
+            return made
+        rows, asked = _collected(w, arguments_of(node), node, (over, *others))
+    with w.at(grouped=w.grouped) if over else nullcontext():
+        return _answered(w, rows, asked, node)
+
+
+def check(w: Expressions, node: Node, over: str) -> None:
+    """Refuses what neither Spark nor DuckDB may compute."""
+    name = node["function_name"]
     if node.get("export_state") or name in REFUSED or any(a["name"] for a in node["arguments"]):
         raise Refused(f"{name}()" + (" OVER" if over else ""), where(node))
-    if name == "bitstring_agg" and len(arguments) < 3:
+    if name == "bitstring_agg" and len(node["arguments"]) < 3:
         raise Refused("bitstring_agg() without the least and the greatest value", where(node), hint=False)
     if not over and holds_drawn(node):  # which Spark finds when it plans
         raise Refused(f"{name}() over what chance makes (draw it in a query below)", where(node), hint=False)
     if w.is_mixed(node):
         told = f"{name}() over columns both of its own query and of the one around it"
         raise Refused(told, where(node), hint=False)
-    with nullcontext() if over else w.below():
-        made = None if others else _own(w, name, arguments, node, over)
-        if made:
-            return made
-        rows, asked = _collected(w, arguments, node, (over, *others))
-    with w.at(grouped=w.grouped) if over else nullcontext():
-        return _answered(w, rows, asked, node)
 
 
-def _own(w: Expressions, name: str, arguments: list[Node], node: Node, over: str) -> E | None:
+def arguments_of(node: Node) -> list[Node]:
+    return [a["expression"] for a in node["arguments"]]
+
+
+def own(w: Expressions, node: Node, over: str) -> E | None:
     """Spark's aggregate; None where that is not the same."""
+    check(w, node, over)
+    name, arguments = node["function_name"], arguments_of(node)
     ordered = (node.get("order_bys") or {}).get("orders") or node.get("arg_orders")
     if name not in WRITERS or ordered and name not in ORDERLESS or any(map(collations.holds, arguments)):
         return None
     condition = node.get("filter") or node.get("filter_expr")
-    if over and (condition or node.get("distinct")) or not all(is_declared(w.type(a)) for a in arguments):
+    if over and node.get("distinct") or not all(is_declared(w.type(a)) for a in arguments):
         return None
-    text = WRITERS[name](w, [w.write(a) for a in arguments], arguments, node)
+    if over and condition and name not in ORDERLESS | {"count_star", "countif", "mean"}:
+        return None
+    found, tail = [w.write(a) for a in arguments], over
+    if condition and over:  # windows have no FILTER, and none of these takes NULL into account
+        test = w.condition(condition)
+        found = [E(f"CASE WHEN {test} THEN {e.text} END", e.type) for e in found or [E("1", INTEGER)]]
+        name = "count" if name == "count_star" else name
+    elif condition:
+        tail = f" FILTER (WHERE {w.condition(condition)})"
+    text = WRITERS[name](w, found, arguments, node)
     distinct = "DISTINCT " if node.get("distinct") else ""
     if text is None or distinct and "{D}" not in text and name not in ("min", "max"):
         return None
-    tail = f" FILTER (WHERE {w.condition(condition)})" if condition else ""
-    text, kind = text.replace("{F}", tail + over).replace("{D}", distinct), w.type(node)
+    text, kind = text.replace("{F}", tail).replace("{D}", distinct), w.type(node)
     return E(f"CAST({text} AS {spark_type(kind)})" if kind.letter in "ifdDTZt" else text, kind)
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 RANKS = {"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"}
 VALUES = {"lag", "lead", "first_value", "last_value", "nth_value", "first", "last"}
+#: Rows of a frame of which each row may have the list.
+SHORT = 50
 #: Of these, those that are nothing without an order of the rows.
 FOR_ORDERED = {"row_number", "ntile", "lag", "lead"}
 
@@ -37,14 +39,14 @@ def write(w: Expressions, node: Node) -> E:
 def written(w: Expressions, node: Node) -> E:
     name = node["function_name"]
     if node.get("exclude_clause", "NO_OTHER") != "NO_OTHER":
-        return without_own_row(w, node, name)
+        return without_own_row(w, node, name) if w.scope.grouped else partitions.write(w, node)
     over = f"OVER ({specification(w, node, name)})"
     arguments = [a["expression"] for a in node["arguments"]]
     kind = w.type(node)
     if name not in RANKS | VALUES | w.scope.gate.aggregates:
         raise Refused(f"{name}() OVER", where(node))
     if name not in RANKS | VALUES:
-        return aggregates.write(w, node, over=" " + over)
+        return aggregated(w, node, " " + over)
     if node.get("distinct") or node.get("arg_orders"):
         raise Refused("DISTINCT or ORDER BY in the arguments of a window function", where(node))
     if node.get("filter_expr") or node.get("filter"):
@@ -53,6 +55,25 @@ def written(w: Expressions, node: Node) -> E:
         text = f"{name}({', '.join(w.write(a).text for a in arguments)}) {over}"
         return E(text if kind.name == "DOUBLE" else f"CAST({text} AS BIGINT)", kind)
     return E(value(w, node, name, arguments, over), kind)
+
+
+def aggregated(w: Expressions, node: Node, over: str) -> E:
+    """DuckDB's aggregates over the list of a short frame, else over their partition: of a long one each row would have
+    a list. In a correlated subquery Spark has no number of a row."""
+    if w.scope.grouped or w.scope.parent is not None or is_short(w, node):
+        return aggregates.write(w, node, over)
+    return aggregates.own(w, node, over) or partitions.write(w, node)
+
+
+def is_short(w: Expressions, node: Node) -> bool:
+    """Whether a frame has few rows."""
+    rows = 0
+    for side in ("start", "end"):
+        reach = node.get(f"{side}_expr")
+        if not node[side].endswith("_ROWS") or node[side].startswith("EXPR") and not (reach and w.is_constant(reach)):
+            return False
+        rows += abs(int(w.constant(reach, "the bound of a window frame"))) if reach else 0
+    return rows <= SHORT
 
 
 def without_own_row(w: Expressions, node: Node, name: str) -> E:

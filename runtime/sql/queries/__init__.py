@@ -5,10 +5,12 @@ shadowing   a CTE of a name that one around it has
 modifiers   DISTINCT, ORDER BY and LIMIT
 setops      UNION, EXCEPT and INTERSECT
 recursion   WITH RECURSIVE
+repeated    CTEs that would be computed often
 source      FROM: tables, subqueries, joins, VALUES
 made        FROM: range(), generate_series(), unnest(), json_each() and json_tree()
 matching    joins whose condition DuckDB computes over both sides
 positional  POSITIONAL JOIN
+asof        ASOF JOIN
 samples     USING SAMPLE
 pivot       PIVOT and UNPIVOT
 lent        columns of the query around that queries within this one name

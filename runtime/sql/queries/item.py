@@ -35,10 +35,10 @@ def relabelled(columns: Columns, names: Sequence[str]) -> Columns:
     return [(n, t) for n, (_, t) in zip(names, columns, strict=False)] + columns[len(names) :]
 
 
-def exploded(rows: E) -> str:
-    """A list of structs as a query of their fields."""
+def exploded(rows: E, source: str = "") -> str:
+    """A list of structs, which has columns of `source`, as a query of their fields."""
     fields = ", ".join(f"r.{name_quoted(n)} AS {name_quoted(n)}" for n in rows.type.element.fields)
-    return f"SELECT {fields} FROM (SELECT explode({rows.text}) AS r)"
+    return f"SELECT {fields} FROM (SELECT explode({rows.text}) AS r{f' FROM {source}' if source else ''})"
 
 
 # ---- several of them as one query

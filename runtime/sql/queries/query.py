@@ -19,7 +19,7 @@ from runtime.sql.model import Refused
 from runtime.sql.scalar import alike, collations
 from runtime.sql.scalar.calls import Calls
 
-from . import conditions, lent, modifiers, recursion, rolled, rows, setops, shadowing
+from . import conditions, lent, modifiers, recursion, repeated, rolled, rows, setops, shadowing
 from .aliases import substitute
 from .clauses import Select, assembled
 from .item import relabelled
@@ -68,7 +68,7 @@ class Queries:
 
     def ctes(self, node: Node, scope: Scope) -> str:
         """The WITH of a query node; its tables are added to the scope."""
-        written, recursive = [], False
+        written, recursive, once = [], False, repeated.repeated(node)
         for entry in node["cte_map"]["map"]:
             name, body = entry["key"].lower(), entry["value"]["query_node"]
             aliases = entry["value"].get("aliases") or []
@@ -77,6 +77,7 @@ class Queries:
                 recursive = True
             else:
                 text, columns = self.write(body, scope.parent, scope)
+                text = repeated.ONCE.format(text) if name in once else text
             columns = deduplicated(columns)
             columns = relabelled(columns, aliases)
             scope.ctes.append(entry)

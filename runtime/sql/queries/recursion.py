@@ -34,19 +34,20 @@ def whole(of: Queries, entry: Node, scope: Scope) -> tuple[str, Columns]:
     columns = scope.describe({**rows, "cte_map": {"map": [*scope.ctes, entry]}})
 
     inputs: set[int] = set()
+    tables: list[str] = []
     own = {e["key"].lower() for n in walk(body) for e in (n.get("cte_map") or {}).get("map", [])} | {name}
 
     def one(node: Node) -> Node | None:
         """The list of its rows in the place of a table."""
         path = node["qualified_name"]["path"] if node.get("type") == "BASE_TABLE" else []
-        return unpacked(w, node, inputs) if path and not (len(path) == 1 and path[0].lower() in own) else None
+        return unpacked(w, node, inputs, tables) if path and not (len(path) == 1 and path[0].lower() in own) else None
 
     made = {**entry, "value": {**entry["value"], "query_node": replaced(body, one)}}
     inner = {**outer["from_table"]["subquery"], "node": {**rows, "cte_map": {"map": [made]}}}
     outer = {**outer, "from_table": {**outer["from_table"], "subquery": inner}}
     item = {**item, "subquery": {**item["subquery"], "node": outer}}
     found = rowwise.made(w, w.scope.gate.spelt(item), inputs, rows_of(columns), body)
-    return exploded(found), columns
+    return exploded(found, " CROSS JOIN ".join(f"({text}) AS __r{at}" for at, text in enumerate(tables))), columns
 
 
 def check(of: Queries, body: Node, scope: Scope) -> None:
@@ -62,12 +63,14 @@ def check(of: Queries, body: Node, scope: Scope) -> None:
         raise Refused("WITH RECURSIVE … UNION in a correlated subquery", where(body), hint=False)
 
 
-def unpacked(w: Expressions, table: Node, inputs: set[int]) -> Node:
+def unpacked(w: Expressions, table: Node, inputs: set[int], tables: list[str]) -> Node:
+    """A table as the rows of an input, a list that is made in a task: the value of a subquery would be the driver's."""
     item = w.queries.sources.table({**table, "alias": "", "column_name_alias": []}, w.scope)
     source = item.sources[0]
     fields = [E(source.text(name), kind) for name, kind in source.columns]
-    listed = f"(SELECT collect_list({aggregates.row(fields)}) FROM {item.text})"
-    at = w.calls.input(w.place, listed, aggregates.listed(fields))
+    listed = f"SELECT collect_list({aggregates.row(fields)}) AS l FROM {item.text}"
+    tables += [] if listed in tables else [listed]
+    at = w.calls.input(w.place, f"__r{tables.index(listed)}.l", aggregates.listed(fields))
     inputs.add(at)
     names = ", ".join(f"u.a{i} AS {quoted(name)}" for i, (name, _) in enumerate(source.columns))
     found: Node = w.scope.gate.parse(f"SELECT * FROM (SELECT {names} FROM (SELECT unnest(i{at}) AS u))")["node"]

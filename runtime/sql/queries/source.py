@@ -6,15 +6,16 @@ import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from runtime.sql.asking.gate import conjunction, expression, template
-from runtime.sql.asking.scope import Columns, Scope, Source, column, where
-from runtime.sql.asking.tree import Node, paths
+from runtime.sql.asking.gate import template
+from runtime.sql.asking.scope import Columns, Scope, where
+from runtime.sql.asking.tree import Node
 from runtime.sql.asking.types import name_quoted
 from runtime.sql.expressions import tableless
+from runtime.sql.expressions.expr import Expressions
 from runtime.sql.grouping import equality
 from runtime.sql.model import Refused
 
-from . import conditions, made, matching, positional, samples
+from . import asof, conditions, made, matching, positional, samples
 from .item import Item, exploded, named, relabelled
 from .pivot import pivot
 
@@ -30,6 +31,10 @@ JOINS = {
     "SEMI": "LEFT SEMI JOIN",
     "ANTI": "LEFT ANTI JOIN",
 }
+
+
+#: Rows of VALUES that stand in Spark's text: of more DuckDB makes a list.
+MANY = 1_000
 
 
 class Sources:
@@ -119,7 +124,7 @@ class Sources:
             names = {n.lower() for s in left.sources for n, _ in s.columns}
             using = [n for s in right.sources for n, _ in s.columns if n.lower() in names]
         if ref == "ASOF":
-            return self.asof(node, left, right, scope)
+            return asof.joined(self, node, left, right, scope, _inner(node))
         if ref == "POSITIONAL":
             return positional.joined(self, left, right)
         sources = left.sources if kind in ("SEMI", "ANTI") else left.sources + right.sources
@@ -161,55 +166,6 @@ class Sources:
             source.hidden = source.hidden | low
         return Item(text, left.sources + right.sources)
 
-    def asof(self, node: Node, left: Item, right: Item, scope: Scope) -> Item:
-        """ASOF JOIN: for each left row the nearest right row, as a lateral query with LIMIT 1."""
-        if (
-            node["join_type"] not in ("INNER", "LEFT")
-            or len(right.sources) != 1
-            or node["condition"] is None
-            and not node.get("using_columns")
-        ):
-            raise Refused("this form of ASOF JOIN", where(node))
-        compared = self.nearest_of_using(node, left, right) if node.get("using_columns") else node["condition"]
-        both = scope.over(left.sources + right.sources, _inner(node))
-        parts = conditions.conjuncts(compared)
-        mine = right.sources[0]
-        unequal = [c for c in parts if c["type"] in _NEAREST and not _only_of(c, mine, both)]
-        if len(unequal) != 1:
-            raise Refused("an ASOF JOIN without exactly one inequality", where(node))
-        below = unequal[0]["type"] in ("COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO")
-        key = unequal[0]["right"]
-        if not _only_of(key, mine, both):
-            key, below = unequal[0]["left"], not below
-        if not _only_of(key, mine, both):
-            raise Refused("an ASOF JOIN whose inequality does not compare a column of the right table", where(node))
-        writer = self.queries.expressions(both)
-        on = " AND ".join(conditions.parted(writer, compared))
-        columns = ", ".join(f"{mine.text(n)} AS {name_quoted(n)}" for n, _ in mine.columns)
-        with writer.at():
-            order = f"{writer.write(key).text} {'DESC' if below else 'ASC'}"
-        join = "LEFT JOIN" if node["join_type"] == "LEFT" else "JOIN"
-        text = (
-            f"{left.text} {join} LATERAL (SELECT {columns} FROM {right.text} WHERE {on} ORDER BY {order} LIMIT 1) "
-            f"AS {name_quoted(mine.alias)} ON true"
-        )
-        return Item(text, left.sources + right.sources)
-
-    def nearest_of_using(self, node: Node, left: Item, right: Item) -> Node:
-        """ASOF … USING (a, b): a is equal, b the nearest. * shows them once."""
-        names, mine = node["using_columns"], right.sources[0]
-        owners = [s for name in names for s in left.sources if name.lower() in {n.lower() for n, _ in s.columns}]
-        if len(owners) != len(names):
-            raise Refused("ASOF JOIN USING a column of several tables", where(node), hint=False)
-        equal = expression("a.b = a.b")
-        parts = [
-            {**equal, "left": column(s.alias, name), "right": column(mine.alias, name)}
-            for s, name in zip(owners, names, strict=True)
-        ]
-        parts[-1]["type"] = "COMPARE_GREATERTHANOREQUALTO"
-        mine.hidden = mine.hidden | {name.lower() for name in names}
-        return conjunction(parts)
-
     def values(self, node: Node, scope: Scope) -> Item:
         """VALUES: every column gets the type DuckDB finds for it."""
         select = copy.copy(template())
@@ -220,13 +176,14 @@ class Sources:
         )
         kinds = scope.gate.describe(scope.gate.text(select))
         writer = self.queries.expressions(scope.inner(scope.parent))
-        rows = []
-        for row in node["values"]:
-            rows.append([writer.as_type(cell, kind).text for cell, (_, kind) in zip(row, kinds, strict=True)])
         names = node.get("expected_names") or [n for n, _ in kinds]
         columns = [(n, t) for n, (_, t) in zip(names, kinds, strict=True)]
         labels = ", ".join(name_quoted(n) for n, _ in columns)
-        if any(self.queries.calls.holds(cell) for row in rows for cell in row):  # no VALUES of Spark's computes these
+        many = len(node["values"]) > MANY and all(writer.is_constant(cell) for row in node["values"] for cell in row)
+        rows = [] if many else self.cells(writer, node["values"], kinds)
+        if many:
+            text = f"({exploded(tableless.rows(writer, select))})"
+        elif any(self.queries.calls.holds(cell) for row in rows for cell in row):  # no VALUES of Spark's computes these
             text = "(" + " UNION ALL ".join(f"SELECT {', '.join(row)}" for row in rows) + ")"
         else:
             text = "VALUES " + ", ".join(f"({', '.join(row)})" for row in rows)
@@ -235,8 +192,11 @@ class Sources:
             inner, columns, node, f"__s{self.queries.number()}" if node.get("alias") in (None, "", "valueslist") else ""
         )
 
-
-_NEAREST = ("COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO", "COMPARE_LESSTHAN", "COMPARE_LESSTHANOREQUALTO")
+    def cells(self, writer: Expressions, rows: list[list[Node]], kinds: Columns) -> list[list[str]]:
+        """The texts of VALUES."""
+        for (_, kind), *column in zip(kinds, *rows, strict=True):
+            writer.fold_ahead(column, kind)
+        return [[writer.as_type(cell, kind).text for cell, (_, kind) in zip(row, kinds, strict=True)] for row in rows]
 
 
 def _inner(node: Node) -> Node:
@@ -249,11 +209,6 @@ def _inner(node: Node) -> Node:
         "using_columns": [],
         "is_implicit": False,
     }
-
-
-def _only_of(node: Node, source: Source, scope: Scope) -> bool:
-    found = list(map(scope.resolve, paths(node)))
-    return bool(found) and all(f is not None and f[0].startswith(name_quoted(source.alias) + ".") for f in found)
 
 
 def deduplicated(columns: Columns) -> Columns:

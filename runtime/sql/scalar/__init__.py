@@ -4,6 +4,7 @@ functions   the scalar functions that no model may have, and those that need the
 texts       literals in Spark SQL
 casts       casts that lose nothing, and comparisons
 constants   expressions of constants, computed by DuckDB at check time
+ahead       many of these at once
 collations  COLLATE as functions over the text
 plain       which expressions are Spark's own
 alike       which functions and casts are

@@ -1,0 +1,65 @@
+"""Models with thousands of values, or deep expressions: they are checked in a moment, or refused with what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from runtime.model import Column
+from runtime.sql import SqlProblems, translate
+from runtime.sql.asking.gate import Gate
+from runtime.sql.model import Translated
+
+TABLES = {"main.t": (Column("id", "BIGINT", "BIGINT"), Column("s", "VARCHAR", "STRING"))}
+
+
+def translated(sql: str) -> Translated:
+    return translate(sql, dialect="duckdb", tables=TABLES, project_dir="/nowhere")
+
+
+@pytest.fixture
+def questions(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """What DuckDB is asked meanwhile."""
+    asked: list[str] = []
+    run = Gate.run
+
+    def noted(gate: Gate, sql: str, *args: object, seconds: float | None = None) -> object:
+        asked.append(sql)
+        return run(gate, sql, *args, seconds=seconds)
+
+    monkeypatch.setattr(Gate, "run", noted)
+    yield asked
+
+
+@pytest.mark.parametrize(("value", "written"), [("{}", "{}L"), ("{}.5", "{}.5BD"), ("{} + 1", "{}L"), ("'{}'", "'{}'")])
+def test_thousands_of_values_are_few_questions(questions: list[str], value: str, written: str) -> None:
+    values = ", ".join(value.format(n) for n in range(7_000, 9_000))
+    column = "s" if "'" in value else "id"
+    made = translated(f"SELECT id FROM t WHERE {column} IN ({values})")
+    assert len(questions) < 30 and made.columns == (TABLES["main.t"][0],)
+    assert "7009" in made.spark_sql or made.calls
+
+
+def test_thousands_of_dates_and_texts_are_few_questions(questions: list[str]) -> None:
+    rows = ", ".join(f"({n}, DATE '2024-01-01' + {n}, 'x' || {n})" for n in range(900))
+    made = translated(f"SELECT * FROM (VALUES {rows}) AS v(a, b, c)")
+    assert (len(questions) < 60, "CAST('2026-06-17' AS DATE), 'x898'" in made.spark_sql) == (True, True)
+
+
+def test_a_value_among_thousands_is_no_alias_that_grew() -> None:
+    values = ", ".join(f"'{n}'" for n in range(6_000))
+    assert len(translated(f"SELECT s IN ({values}) AS known FROM t").spark_sql) < 100_000
+
+
+def test_what_is_nested_too_deeply_is_told_with_its_line() -> None:
+    with pytest.raises(SqlProblems) as caught:
+        translated("SELECT\n" + "replace(" * 150 + "s" + ", 'a', 'b')" * 150 + " AS x FROM t")
+    assert str(caught.value) == (
+        "line 2: an expression nested so deeply is not supported; split it over several models"
+    )
+
+
+def test_the_filter_of_a_window_is_sparks() -> None:
+    made = translated("SELECT sum(id) FILTER (WHERE s = 'x') OVER (ORDER BY id) AS n FROM t")
+    assert ("sum(CAST(CASE WHEN (`t`.`s` = 'x') THEN `t`.`id` END" in made.spark_sql, made.calls) == (True, ())
