@@ -135,6 +135,8 @@ REFUSED = (
     "a subquery over columns of the query around in HAVING beside a window function over groups, and over columns of "
     "GROUPING SETS, ROLLUP or CUBE beside these (write it in a query around the groups), and these with a group of all "
     "rows in a correlated subquery (group by the columns of the query around, and join)",
+    "a RIGHT or FULL join, or one by USING, that is the right of another join and needs a column of what is left of "
+    "it: Spark's parentheses see none (write one join after the other)",
     "USING after an outer, semi or anti join with a condition over columns of both sides that DuckDB computes, and "
     "after one with a subquery over its columns",
     "functions that tell of the session, the machine or DuckDB itself, or change it: "
@@ -202,10 +204,11 @@ def _functions() -> list[str]:
         "with ONDATRA_PLAIN_BUILD=1, or another Spark than Ondatra was tried with, over a list of the partition for "
         "each of its rows, which should have some thousand rows at most there.",
         "",
-        "Where a query leaves the order of rows open (`row_number() OVER ()`, `first(x)`, `list(x)`, LIMIT without "
-        "ORDER BY, POSITIONAL JOIN, the text of a group by COLLATE), it is the one in which Spark reads them: that of "
-        "a file, and of a table until it is written anew; windows over groups take that of the keys. DuckDB's own "
-        "order of what is joined or grouped is none that one could rely on, and neither is Spark's. What goes to a "
+        "Where a query leaves the order of rows open (`row_number() OVER ()`, `first(x)`, `list(x)`, ties of "
+        "`arg_max(x, y)` and `mode(x)`, LIMIT without ORDER BY, POSITIONAL JOIN, the text of a group by COLLATE), it "
+        "is the one in which Spark reads them: that of a file, and of a table until it is written anew; windows over "
+        "groups take that of the keys. DuckDB's own order of what is joined or grouped is none that one could rely "
+        "on, and neither is Spark's. What goes to a "
         "destination should name an order. The key of a group, a DISTINCT or a UNION of -0.0 comes out as 0.0. "
         "Sums and averages of doubles depend on the order in which either adds, in their last digits and in an "
         "overflow on the way. Estimates (`approx_quantile` and the like) and `hash` are those of this "

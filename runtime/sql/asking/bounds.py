@@ -38,6 +38,8 @@ MAKERS = {
 }
 #: Of these, those whose numbers are values, and no lengths.
 FORMATS = {"format", "printf", "sprintf"}
+#: Of these, those that count from one to the other.
+SERIES = {"range", "generate_series"}
 _NUMBER = re.compile(r"\d{5,}")
 _WHY = "constants are computed while a model is checked"
 
@@ -125,6 +127,8 @@ def _size(node: Node) -> int:
     here, and for functions that make nothing longer."""
     if node["function_name"] in MAKERS:
         arguments = [a["expression"] for a in node["arguments"]]
+        if node["function_name"] in SERIES and (numbers := _whole(arguments)):
+            return max(len(range(*numbers)), 1)
         return _made(arguments[:1] if node["function_name"] in FORMATS and _is_fixed(arguments) else arguments)
     if not _holds(node, "LAMBDA"):
         return 1
@@ -133,6 +137,13 @@ def _size(node: Node) -> int:
         sizes = [_size(part) for part in walk(argument) if part.get("class") == "FUNCTION"]
         out = min(out * max(sizes, default=1), LARGEST + 1)
     return out
+
+
+def _whole(arguments: list[Node]) -> list[int]:
+    """The numbers of a series, if all are written out."""
+    literals = [a.get("literal") or {} for a in arguments]
+    numbers = [int(one["text"]) for one in literals if one.get("kind") == "INTEGER"]
+    return numbers if len(numbers) == len(arguments) < 4 and 0 not in numbers[2:] else []
 
 
 def _is_fixed(arguments: list[Node]) -> bool:

@@ -66,6 +66,7 @@ class Scope:
     sources: list[Source] = field(default_factory=list)
     merged: dict[str, Type] = field(default_factory=dict)  # USING columns
     from_ast: Node | None = None
+    query: Node | None = None  # the SELECT itself
     grouped: bool = False
     constant_groups: bool = False
     groups: list[Node] = field(default_factory=list)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.sql.asking.gate import expression
 from runtime.sql.asking.scope import Scope, column, where
-from runtime.sql.asking.tree import Node, is_called, own, paths, quoted, walk
+from runtime.sql.asking.tree import Node, below, is_called, own, paths, quoted, walk
 from runtime.sql.asking.types import Type, name_quoted
 from runtime.sql.grouping import aggregates
 from runtime.sql.model import Refused
@@ -24,6 +24,8 @@ TABLES = ("range", "generate_series", "unnest", "json_each", "json_tree")
 
 def is_tableless(w: Expressions, node: Node) -> bool:
     """Whether a subquery's answer comes from its own row alone."""
+    if is_list(node):
+        return True
     below = list(walk(node["subquery"]))
     for part in below:
         if part.get("type") in ("BASE_TABLE", "PIVOT", "SHOW_REF") or part.get("sample"):
@@ -37,6 +39,16 @@ def is_tableless(w: Expressions, node: Node) -> bool:
     return True
 
 
+def is_list(node: Node) -> bool:
+    """Whether it is `x = ANY (list)`, which DuckDB parses as `x = ANY (SELECT unnest(list))`."""
+    query = node["subquery"]["node"]
+    items = query.get("select_list") or []
+    if not node.get("child") or len(items) != 1 or not is_called(items[0], ("unnest",)):
+        return False
+    others = [query[key] for key in ("where_clause", "having", "qualify", "modifiers", "group_expressions", "sample")]
+    return query["from_table"]["type"] == "EMPTY" and not any(others) and len(items[0]["arguments"]) == 1
+
+
 def others(w: Expressions, items: Any) -> list[Node]:
     """The subqueries of this level that read a table."""
     return [n for n in own(items) if n.get("class") == "SUBQUERY" and not is_tableless(w, n)]
@@ -48,13 +60,17 @@ def is_left_open(w: Expressions, node: Node) -> bool:
     if name in TABLES:
         return False
     if name in w.scope.gate.aggregates:
-        return name in aggregates.REFUSED or any(map(w.scope.resolve, paths(node)))
+        found = [w.scope.resolve(path) is not None for path in paths(node)]
+        inner = not all(found) and not any(part.get("class") == "LAMBDA" for part in walk(node))
+        return name in aggregates.REFUSED or any(found) and not inner
     return name in functions.REFUSED | functions.VOLATILE or name not in w.scope.gate.scalars
 
 
 def write(w: Expressions, node: Node) -> E:
     """The subquery over one row that has the columns of the queries around it, under their names; what it is compared
     with stands beside them."""
+    if is_list(node):
+        return of_list(w, node)
     kind, tables = w.type(node), around(w, node["subquery"]["node"])
     inputs = {at for columns in tables.values() for at in columns.values()}
     row = {f"i{at}": f"__i{at}" for at in inputs}
@@ -67,6 +83,19 @@ def write(w: Expressions, node: Node) -> E:
         rows.append(f"(SELECT {values}) AS {quoted(alias)}({', '.join(map(quoted, columns))})")
     text = f"(SELECT {w.scope.gate.spelt(node)}{' FROM ' if rows else ''}{', '.join(rows)})"
     return rowwise.made(w, text, inputs, kind, node)
+
+
+def of_list(w: Expressions, node: Node) -> E:
+    """x = ANY (list): x and the list may be any values of the row around, also aggregates."""
+    inputs: set[int] = set()
+
+    def one(item: Node) -> Node | None:
+        return rowwise.rewritten(w, item, inputs) if "class" in item else None
+
+    query = node["subquery"]["node"]
+    query = {**query, "select_list": [below(query["select_list"][0], one)]}
+    made = {**node, "child": one(node["child"]), "subquery": {**node["subquery"], "node": query}}
+    return rowwise.made(w, w.scope.gate.spelt(made), inputs, w.type(node), node)
 
 
 def around(w: Expressions, query: Node) -> dict[str, dict[str, int]]:

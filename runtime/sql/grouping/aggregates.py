@@ -83,8 +83,7 @@ def own(w: Expressions, node: Node, over: str) -> E | None:
     """Spark's aggregate; None where that is not the same."""
     check(w, node, over)
     name, arguments = node["function_name"], arguments_of(node)
-    ordered = (node.get("order_bys") or {}).get("orders") or node.get("arg_orders")
-    if name not in WRITERS or ordered and name not in ORDERLESS or any(map(collations.holds, arguments)):
+    if name not in WRITERS or ordered_by(node) and name not in ORDERLESS or any(map(collations.holds, arguments)):
         return None
     condition = node.get("filter") or node.get("filter_expr")
     if over and node.get("distinct") or not all(is_declared(w.type(a)) for a in arguments):
@@ -144,10 +143,27 @@ def average(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> st
     if e.type.letter == "i" and e.type.name != "HUGEINT":
         summed = e.text if e.type.name in SMALL else f"CAST({e.text} AS DECIMAL(20,0))"
         return f"try_divide(CAST(sum({{D}}{summed}){{F}} AS DOUBLE), CAST(count({{D}}{e.text}){{F}} AS DOUBLE))"
+    if e.type.name == "DECIMAL" and is_sum_over_count(w, node):
+        return f"try_divide(CAST(sum({e.text}){{F}} AS DOUBLE), CAST(count({e.text}){{F}} AS DOUBLE))"
     if e.type.name == "DECIMAL":
         unscaled = f"CAST(replace(CAST(sum({{D}}{e.text}){{F}} AS STRING), '.', '') AS DOUBLE)"
         return f"try_divide({unscaled}, CAST(count({{D}}{e.text}){{F}} AS DOUBLE) * 1e{e.type.scale}D)"
     return None
+
+
+def is_sum_over_count(w: Expressions, node: Node) -> bool:
+    """Whether DuckDB divides sum by count: of all rows of a query that stands alone. In groups and windows it divides
+    the digits of the sum, which gives another last digit here and there."""
+    scope = w.scope
+    whole = node["class"] == "FUNCTION" and not scope.groups and not scope.constant_groups
+    if not whole or node.get("distinct") or node.get("filter") or ordered_by(node):
+        return False
+    return not scope.parent or scope.query is not None and not scope.parent.is_correlated(scope.query)
+
+
+def ordered_by(node: Node) -> list[Node]:
+    """The ORDER BY within an aggregate."""
+    return (node.get("order_bys") or {}).get("orders") or node.get("arg_orders") or []
 
 
 @writer("min", "max")
@@ -209,11 +225,8 @@ def _collected(w: Expressions, arguments: list[Node], node: Node, windows: tuple
     taken = taker(w, fields)
     asked = {**node, "class": "FUNCTION", "type": "FUNCTION", "alias": "", "filter": None}
     asked["arguments"] = [{"name": "", "expression": taken(a)} for a in arguments]
-    orders = (node.get("order_bys") or {}).get("orders") or node.get("arg_orders") or []
-    asked["order_bys"] = {
-        "type": "ORDER_MODIFIER",
-        "orders": [{**o, "expression": taken(o["expression"])} for o in orders],
-    }
+    orders = [{**o, "expression": taken(o["expression"])} for o in ordered_by(node)]
+    asked["order_bys"] = {"type": "ORDER_MODIFIER", "orders": orders}
     condition = node.get("filter") or node.get("filter_expr")
     over = any(windows)
     test = f" FILTER (WHERE {w.condition(condition)})" if condition and not over else ""

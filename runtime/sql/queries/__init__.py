@@ -9,6 +9,7 @@ repeated    CTEs that would be computed often
 source      FROM: tables, subqueries, joins, VALUES
 made        FROM: range(), generate_series(), unnest(), json_each() and json_tree()
 matching    joins whose condition DuckDB computes over both sides
+nested      joins that are the right of another
 positional  POSITIONAL JOIN
 asof        ASOF JOIN
 samples     USING SAMPLE

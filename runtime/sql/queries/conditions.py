@@ -8,7 +8,7 @@ that an earlier one left out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from runtime.sql.asking.scope import Source, where
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def written(w: Expressions, node: Node, *, semi: bool) -> str:
     """A WHERE; `semi` is one of EXISTS or IN (SELECT …), which Spark makes a join of."""
     for item in conjuncts(node) if semi else ():
-        if w.is_mixed(item) and not plain.is_plain(w, item) and not is_sided(w, item):
+        if w.is_mixed(item) and not is_sparks(w, item) and not is_sided(w, item):
             told = "a condition of EXISTS or IN (SELECT …) over columns of both queries that compares none with another"
             raise Unjoined(f"{told} (write (SELECT count(*) …) > 0)", where(item), hint=False)
     with w.scope.ungrouped():
@@ -42,9 +42,15 @@ def apart(w: Expressions, node: Node, left: Sequence[Source], kind: str) -> tupl
     mixed: list[Node] = []
     for item in conjuncts(node):
         sides = {of in names for of in sources(w, item)}
-        both = kind != "INNER" and len(sides) > 1 and not plain.is_plain(w, item) and not is_sided(w, item)
+        both = kind != "INNER" and len(sides) > 1 and not is_sparks(w, item) and not is_sided(w, item, names)
         (mixed if both or is_asked(w, item, len(sides)) else plain_parts).append(item)
     return plain_parts, mixed
+
+
+def is_sparks(w: Expressions, item: Node) -> bool:
+    """Whether nothing in it is DuckDB's, a subquery over its row alone neither."""
+    within = [n for n in walk(item) if n.get("class") == "SUBQUERY"]
+    return plain.is_plain(w, item) and not any(tableless.is_tableless(w, n) for n in within)
 
 
 def is_asked(w: Expressions, item: Node, sides: int) -> bool:
@@ -132,12 +138,15 @@ def holds_subquery(item: Node) -> bool:
     return any(n.get("class") == "SUBQUERY" and n["subquery_type"] != "SCALAR" for n in walk(item))
 
 
-def is_sided(w: Expressions, item: Node) -> bool:
-    """Whether it compares a value of some tables with one of others, in a type that Spark compares."""
+def is_sided(w: Expressions, item: Node, names: Collection[str] = ()) -> bool:
+    """Whether it compares a value of some tables with one of others, in a type that Spark compares; each over one side
+    of a join, if `names` are those of its left."""
     if item["class"] != "COMPARISON" or item["type"] not in COMPARE:
         return False
     a, b = (sources(w, item[side]) for side in ("left", "right"))
     kinds = [w.type(item[side]) for side in ("left", "right")]
+    if names and any(len({name in names for name in of - {""}}) > 1 for of in (a, b)):
+        return False
     return bool(a and b) and not a & b and plain.comparable(*kinds) and not collations.holds(item)
 
 

@@ -57,6 +57,7 @@ class Queries:
                 marked |= {id(other)} if id(node) in marked else set()
             node = other
         scope = Scope(self.gate, parent, list(above.ctes) if above else [], dict(above.tables) if above else {})
+        scope.query = node
         head = self.ctes(node, scope)
         if node["type"] == "SELECT_NODE":
             text, columns = rolled.written(self, node, scope)

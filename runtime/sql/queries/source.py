@@ -15,7 +15,7 @@ from runtime.sql.expressions.expr import Expressions
 from runtime.sql.grouping import equality
 from runtime.sql.model import Refused
 
-from . import asof, conditions, made, matching, positional, samples
+from . import asof, conditions, made, matching, nested, positional, samples
 from .item import Item, exploded, named, relabelled
 from .pivot import pivot
 
@@ -116,9 +116,13 @@ class Sources:
         kind, ref = node["join_type"], node["ref_type"]
         if ref not in ("REGULAR", "CROSS", "ASOF", "NATURAL", "POSITIONAL") or kind not in JOINS:
             raise Refused(f"{ref if ref != 'REGULAR' else kind} JOIN", where(node))
+        if turned := nested.turned(node, scope):
+            return self.join(turned, scope)
         left = self.item(node["left"], scope)
-        side = scope.over(list(scope.sources), node["left"])
-        right = self.item(node["right"], side)
+        if node["right"]["type"] == "JOIN":
+            right = nested.alone(self, node["right"], scope)
+        else:
+            right = self.item(node["right"], scope.over(list(scope.sources), node["left"]))
         using = list(node.get("using_columns") or [])
         if ref == "NATURAL":
             names = {n.lower() for s in left.sources for n, _ in s.columns}

@@ -137,7 +137,7 @@ class Calls:
                 raise Refused(f"a value of type {error} (cast it, or use it within one expression)", at) from None
         said = Call(
             "",
-            tuple((f"i{i}", declared(kind)) for i, kind in zip(inputs, kinds, strict=True)) or (("i", "INTEGER"),),
+            tuple((f"i{i}", declared(kind)) for i, kind in zip(inputs, kinds, strict=True)) or (("__none", "INTEGER"),),
             tuple((one.sql, str(one.type), carried(one.type)) for one in asked),
             "STRUCT<" + ", ".join(f"f{i}: {spark_type(one.type)}" for i, one in enumerate(asked)) + ">",
             tuple(self.told(one) for one in asked),
