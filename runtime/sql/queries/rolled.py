@@ -56,11 +56,13 @@ def without_keys(w: Expressions, value: Any, keys: dict[str, Node]) -> Any:
     """Expressions with NULL for each key; not below an aggregate, which is of rows."""
 
     def one(node: Node) -> Node | None:
-        if node.get("class") == "SUBQUERY" or is_called(node, w.scope.gate.aggregates):
+        if is_called(node, w.scope.gate.aggregates):
             return node
         alias = node.get("alias") or ""
         if "class" in node and (group := keys.get(w.form(node))):
             return {**expression(f"CAST(NULL AS {w.type(group)})"), "alias": alias}
+        if node.get("class") == "SUBQUERY":
+            return node
         if node.get("type") == "GROUPING_FUNCTION":
             return {**expression(f"CAST({2 ** len(node['children']) - 1} AS BIGINT)"), "alias": alias}
         return None

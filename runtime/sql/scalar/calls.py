@@ -87,6 +87,11 @@ class Calls:
         """Whether a mark stands in a text."""
         return bool(_MARK.search(text))
 
+    def wraps(self, text: str, place: Place) -> bool:
+        """Whether a mark of this place stands within more text, so that nothing computed along with it may need it."""
+        marks = [mark for mark in _MARK.finditer(text) if int(mark[1]) == place.number]
+        return any(mark[0] != text for mark in marks)
+
     def asked(self, text: str, place: Place) -> Asked | None:
         """What a text that is nothing but a mark of this place stands for."""
         found = _MARK.fullmatch(text)

@@ -47,6 +47,9 @@ def made(w: Expressions, text: str, inputs: set[int], kind: Type, node: Node) ->
 
 def over(w: Expressions, sql: str, found: list[E], kind: Type, node: Node) -> E:
     """DuckDB's text with {0}, {1}… for values that are written already."""
+    if any(w.calls.wraps(e.text, w.place) for e in found):
+        with w.at(grouped=w.grouped):
+            return over(w, sql, found, kind, node)
     inputs: set[int] = set()
     texts = []
     for e in found:
