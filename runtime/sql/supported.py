@@ -128,8 +128,9 @@ REFUSED = (
     "computes and that compares none with another: Spark makes a join of it (count the rows instead)",
     "window frames in GROUPS, and EXCLUDE but for CURRENT ROW of an aggregate in ROWS, in a query with GROUP BY (write "
     "them around it)",
-    "an aggregate or a window over columns both of its own query and of the one around it, and a column of this one "
-    "beside an aggregate in FROM, EXISTS and IN (SELECT …), and in a subquery as a value with more clauses than WHERE: "
+    "an aggregate over columns both of its own query and of the one around it, a window over any of this, and a column "
+    "of this one beside an aggregate in FROM, EXISTS and IN (SELECT …), and in a subquery as a value with more clauses "
+    "than WHERE: "
     "Spark knows these in WHERE and HAVING (write it around the subquery, or join the table, and group); a correlated "
     "subquery in an aggregate that is the value of another (join, or write LATERAL)",
     "a subquery over columns of the query around in HAVING beside a window function over groups, and over columns of "

@@ -40,10 +40,13 @@ def is_tableless(w: Expressions, node: Node) -> bool:
 
 
 def is_list(node: Node) -> bool:
-    """Whether it is `x = ANY (list)`, which DuckDB parses as `x = ANY (SELECT unnest(list))`."""
+    """Whether it is `x = ANY (list)`, parsed as `x = ANY (SELECT unnest(list))`, in which a window function would be
+    over the one row of that."""
     query = node["subquery"]["node"]
     items = query.get("select_list") or []
     if not node.get("child") or len(items) != 1 or not is_called(items[0], ("unnest",)):
+        return False
+    if any(part.get("class") == "WINDOW" for part in own(items)):
         return False
     others = [query[key] for key in ("where_clause", "having", "qualify", "modifiers", "group_expressions", "sample")]
     return query["from_table"]["type"] == "EMPTY" and not any(others) and len(items[0]["arguments"]) == 1

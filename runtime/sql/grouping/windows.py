@@ -27,6 +27,9 @@ FOR_ORDERED = {"row_number", "ntile", "lag", "lead"}
 
 def write(w: Expressions, node: Node) -> E:
     """A window function, its arguments and its keys computed before the rows are put in order."""
+    if w.is_outer(node):
+        told = "a window over columns of the query around (write it around the subquery)"
+        raise Refused(told, where(node), hint=False)
     with w.at(grouped=w.grouped):
         try:
             return written(w, node)
