@@ -91,7 +91,8 @@ REFUSED = (
     "UNION, VARIANT, GEOMETRY and UHUGEINT as a column, also of a subquery: no type of Spark's holds them (cast them, "
     "or use them within one expression); a HUGEINT or a sum of more than 38 digits ends the run",
     "UNION, EXCEPT and INTERSECT over maps and intervals, GROUP BY, DISTINCT and PARTITION BY over lists and structs "
-    "of these, and DISTINCT over them beside an aggregate or a window: Spark finds others equal than DuckDB does",
+    "of these and over TIMETZ, and DISTINCT over them beside an aggregate or a window: Spark finds others equal than "
+    "DuckDB does",
     "COLLATE in a column of a subquery, within a key of GROUP BY, ORDER BY or PARTITION BY other than as its last "
     "word, of what a window or unnest() made of it, in DISTINCT beside a window or a group, with IN (SELECT … FROM), "
     "and collations of languages: Spark's text does not keep them",
@@ -102,8 +103,9 @@ REFUSED = (
     "`list_reduce()` of more than ten constants, which DuckDB would compute while the model is checked: each step may "
     "make more of them",
     "`bitstring_agg()` without the least and the greatest value, which only all rows tell",
-    "within a subquery an alias or an aggregate of the SELECT around (write the expression, or put the groups into a "
-    "query of their own)",
+    "within a subquery an alias or an aggregate of the SELECT around, and without a table the whole row of one around "
+    "(write the expression, or put the groups into a query of their own)",
+    "an alias in a lambda whose parameter is called as a column of what the alias stands for (call it otherwise)",
     "an aggregate IN (SELECT …) in the query that groups (compare it in a query around)",
     "the `rowid` of json_each() and json_tree(), and of tables: Spark has none",
     "WITH RECURSIVE … UNION and USING KEY over files, chance or the moment, or in a correlated subquery",

@@ -215,8 +215,8 @@ class Scope:
 
     def has_aggregate(self, node: Node) -> bool:
         """Whether an aggregate of this query level stands below the node."""
-        if node.get("class") == "SUBQUERY":
-            return False
+        if node.get("class") == "SUBQUERY":  # what is compared with its rows is of this level
+            return bool(node["child"]) and self.has_aggregate(node["child"])
         if node.get("type") == "GROUPING_FUNCTION":
             return True
         if is_called(node, self.gate.aggregates):

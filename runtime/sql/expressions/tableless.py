@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.sql.asking.gate import expression
 from runtime.sql.asking.scope import Scope, column, where
-from runtime.sql.asking.tree import Node, below, is_called, own, paths, quoted, walk
+from runtime.sql.asking.tree import Node, below, is_called, own, paths, quoted, replaced, walk
 from runtime.sql.asking.types import Type, name_quoted
 from runtime.sql.grouping import aggregates
 from runtime.sql.model import Refused
@@ -74,7 +74,8 @@ def write(w: Expressions, node: Node) -> E:
     with stands beside them."""
     if is_list(node):
         return of_list(w, node)
-    kind, tables = w.type(node), around(w, node["subquery"]["node"])
+    kind, node = w.type(node), replaced(node, lambda part: without_schema(w.scope, part))
+    tables = around(w, node["subquery"]["node"])
     inputs = {at for columns in tables.values() for at in columns.values()}
     row = {f"i{at}": f"__i{at}" for at in inputs}
     if node["child"]:
@@ -99,6 +100,16 @@ def of_list(w: Expressions, node: Node) -> E:
     query = {**query, "select_list": [below(query["select_list"][0], one)]}
     made = {**node, "child": one(node["child"]), "subquery": {**node["subquery"], "node": query}}
     return rowwise.made(w, w.scope.gate.spelt(made), inputs, w.type(node), node)
+
+
+def without_schema(scope: Scope | None, node: Node) -> Node | None:
+    """A column `schema.table.name` as `table.name`; None for what is none."""
+    names = node["column_names"] if node.get("class") == "COLUMN_REF" else []
+    while scope and len(names) > 2:
+        if [n.lower() for n in names[:2]] in [[source.schema, source.alias.lower()] for source in scope.sources]:
+            return {**node, "column_names": names[1:]}
+        scope = scope.parent
+    return None
 
 
 def around(w: Expressions, query: Node) -> dict[str, dict[str, int]]:

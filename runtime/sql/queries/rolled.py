@@ -61,8 +61,8 @@ def without_keys(w: Expressions, value: Any, keys: dict[str, Node]) -> Any:
         alias = node.get("alias") or ""
         if "class" in node and (group := keys.get(w.form(node))):
             return {**expression(f"CAST(NULL AS {w.type(group)})"), "alias": alias}
-        if node.get("class") == "SUBQUERY":
-            return node
+        if node.get("class") == "SUBQUERY":  # what is compared with its rows is of the group
+            return {**node, "child": replaced(node["child"], one)}
         if node.get("type") == "GROUPING_FUNCTION":
             return {**expression(f"CAST({2 ** len(node['children']) - 1} AS BIGINT)"), "alias": alias}
         return None
