@@ -55,6 +55,9 @@ USUAL = {
     # a build takes about forty classes: with the hundred that Spark keeps, each model's are compiled anew in each run,
     # and run cold
     "spark.sql.codegen.cache.maxEntries": "2000",
+    # steps and rows of WITH RECURSIVE over tables, which Spark ends at 100 and a million
+    "spark.sql.cteRecursionLevelLimit": "10000",
+    "spark.sql.cteRecursionRowLimit": "-1",
     # what goes to a Python worker at once, which gathers more (`duck_task.gathered`)
     "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
     "spark.sql.execution.arrow.maxBytesPerBatch": "33554432",

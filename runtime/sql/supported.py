@@ -48,7 +48,7 @@ CONSTRUCTS = (
     "INNER, LEFT, RIGHT, FULL, CROSS, SEMI, ANTI, NATURAL and ASOF [LEFT] JOIN; ON and USING; LATERAL subqueries",
     "Subqueries as values, EXISTS, IN (also of several columns), ARRAY(SELECT …), correlated or not; VALUES",
     "WITH, WITH RECURSIVE … UNION ALL, MATERIALIZED; WITH RECURSIVE … UNION and USING KEY over tables that fit into "
-    "memory, for DuckDB computes them as a whole",
+    "memory, for DuckDB computes them as a whole, as it does one that reads no table",
     "UNION, UNION ALL, UNION [ALL] BY NAME, EXCEPT [ALL], INTERSECT [ALL]",
     "PIVOT … IN (values), also over several columns, UNPIVOT",
     "Every expression of a row that DuckDB has: CASE, BETWEEN, IN, tuples, LIKE, ILIKE, GLOB, SIMILAR TO, ~, COLLATE, "

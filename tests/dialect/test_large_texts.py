@@ -63,3 +63,9 @@ def test_what_is_nested_too_deeply_is_told_with_its_line() -> None:
 def test_the_filter_of_a_window_is_sparks() -> None:
     made = translated("SELECT sum(id) FILTER (WHERE s = 'x') OVER (ORDER BY id) AS n FROM t")
     assert ("sum(CAST(CASE WHEN (`t`.`s` = 'x') THEN `t`.`id` END" in made.spark_sql, made.calls) == (True, ())
+
+
+def test_a_series_by_recursion_is_one_call_of_duckdb() -> None:
+    series = "SELECT DATE '2024-01-01' AS d UNION ALL SELECT (d + 1)::DATE FROM days WHERE d < DATE '2026-12-31'"
+    made = translated(f"WITH RECURSIVE days AS ({series}) SELECT count(*) AS n FROM days")
+    assert ("UNION ALL" in made.spark_sql, len(made.calls)) == (False, 1)

@@ -88,7 +88,7 @@ class Queries:
 
     def recursive(self, entry: Node, scope: Scope, aliases: list[str]) -> tuple[str, Columns]:
         body, name = entry["value"]["query_node"], entry["key"].lower()
-        if not body["union_all"] or body.get("key_targets"):
+        if not body["union_all"] or body.get("key_targets") or recursion.is_made(self, entry, scope):
             return recursion.whole(self, entry, scope)
         select = {**copy.deepcopy(body["left"]), "cte_map": {"map": []}}
         left, columns = self.write(select, scope.parent, scope)

@@ -1,5 +1,5 @@
 """WITH RECURSIVE … UNION, and USING KEY: Spark has none, so DuckDB computes the whole over the lists of the tables'
-rows, which have to fit into memory."""
+rows, which have to fit into memory. One that reads no table is DuckDB's too."""
 
 from __future__ import annotations
 
@@ -48,6 +48,17 @@ def whole(of: Queries, entry: Node, scope: Scope) -> tuple[str, Columns]:
     item = {**item, "subquery": {**item["subquery"], "node": outer}}
     found = rowwise.made(w, w.scope.gate.spelt(item), inputs, rows_of(columns), body)
     return exploded(found, " CROSS JOIN ".join(f"({text}) AS __r{at}" for at, text in enumerate(tables))), columns
+
+
+def is_made(of: Queries, entry: Node, scope: Scope) -> bool:
+    """Whether it reads no table, as a series of days does: of each step Spark makes a job."""
+    body, own = entry["value"]["query_node"], entry["key"].lower()
+    tables = [part["qualified_name"]["path"] for part in walk(body) if part.get("type") == "BASE_TABLE"]
+    try:
+        check(of, body, scope)
+    except Refused:
+        return False
+    return all(len(path) == 1 and path[0].lower() == own for path in tables)
 
 
 def check(of: Queries, body: Node, scope: Scope) -> None:
