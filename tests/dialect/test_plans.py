@@ -186,7 +186,7 @@ def test_a_model_that_only_hands_on_many_columns_keeps_them_from_the_worker(spar
         "mode(name) OVER (PARTITION BY s, r, l) AS b, row_number() OVER (PARTITION BY s, r, l) AS c FROM v ORDER BY id",
         "SELECT id, median(f8) OVER (ORDER BY id) AS a, list(name) OVER (PARTITION BY f8, f4, m) AS b FROM v ORDER BY "
         "id",
-        "SELECT trim(name) AS u, median(id) OVER (PARTITION BY b) AS o FROM v WHERE id > 0 QUALIFY o > 0",
+        "SELECT trim(name) AS u, median(id) OVER (PARTITION BY b) AS o FROM v WHERE id > 0 QUALIFY o > 0 ORDER BY u",
         "SELECT l, m, r, list_transform(l, lambda x: x + 1) AS f, r.b[1:1] AS g, m['a'] AS h FROM v ORDER BY id",
     ],
 )
