@@ -69,3 +69,21 @@ def test_a_series_by_recursion_is_one_call_of_duckdb() -> None:
     series = "SELECT DATE '2024-01-01' AS d UNION ALL SELECT (d + 1)::DATE FROM days WHERE d < DATE '2026-12-31'"
     made = translated(f"WITH RECURSIVE days AS ({series}) SELECT count(*) AS n FROM days")
     assert ("UNION ALL" in made.spark_sql, len(made.calls)) == (False, 1)
+
+
+def chain(links: int) -> str:
+    """CTEs that name the one before twice."""
+    twice = (f"c{i} AS (\nSELECT a.id FROM c{i - 1} a JOIN c{i - 1} b ON a.id = b.id)" for i in range(1, links + 1))
+    return f"WITH {', '.join(['c0 AS (SELECT id FROM t)', *twice])} SELECT id FROM c{links}"
+
+
+def test_a_cte_that_others_come_down_to_often_is_computed_once() -> None:
+    assert [translated(chain(links)).spark_sql.count("spark_partition_id") for links in (2, 3, 9)] == [0, 1, 3]
+
+
+def test_a_cte_that_would_be_planned_a_thousand_times_is_refused_with_its_line() -> None:
+    with pytest.raises(SqlProblems) as caught:
+        translated(chain(14))
+    assert str(caught.value) == (
+        "line 5: the CTE c4, of which those after it make 1,024 (make it a model of its own), is not supported"
+    )

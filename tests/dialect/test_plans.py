@@ -132,12 +132,6 @@ def test_an_asof_join_looks_at_each_row_once(spark: Any) -> None:
     assert (found.count("Window ["), re.findall(r"\w+Join", found)) == (1, [])
 
 
-def test_a_cte_that_many_others_come_down_to_is_computed_once(spark: Any) -> None:
-    chain = ", ".join(f"c{i} AS (SELECT a.id FROM c{i - 1} a JOIN c{i - 1} b ON a.id = b.id)" for i in range(1, 13))
-    found = plan(spark, f"WITH c0 AS (SELECT id FROM t), {chain} SELECT id FROM c12")
-    assert found.count("Scan parquet") < 20
-
-
 def test_many_rows_of_values_are_no_part_of_sparks_text(spark: Any) -> None:
     values = ", ".join(f"({i}, 'name {i}')" for i in range(2_000))
     sql = f"SELECT count(*) AS n, max(b) AS m FROM (VALUES {values}) v(a, b) WHERE a > 5"

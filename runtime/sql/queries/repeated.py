@@ -1,35 +1,42 @@
 """CTEs that name others several times, each of which names others several times.
 
-Spark puts a CTE in the place of each of its names, so that ten of them that name the one before twice are read a
-thousand times. One that would be there often is computed once instead: Spark keeps the rows of what is not the same
-each time.
+Spark puts a CTE in the place of each of its names, so that of ten that name the one before twice the first is there a
+thousand times. One that is there often is computed once: Spark keeps the rows of what is not the same each time. It
+plans all of them all the same, which ends somewhere.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 
-from runtime.sql.asking.tree import Node, walk
+from runtime.sql.asking.tree import Node, first_offset, walk
+from runtime.sql.model import Refused
 
-#: Times that a CTE may be computed.
-OFTEN = 7
+#: Times that a CTE may be computed, and planned.
+OFTEN, MOST = 7, 1_000
 ONCE = "SELECT * FROM ({}) AS __c WHERE spark_partition_id() >= 0"
 
 
 def repeated(query: Node) -> set[str]:
-    """The CTEs of a query that are computed once."""
+    """The CTEs of a query that are computed once. Refused for one that would be planned too often."""
     entries = query["cte_map"]["map"]
     if len(entries) < 2:
         return set()
     found = set()
-    times = named({**query, "cte_map": None})
+    planned = named({**query, "cte_map": None})
+    computed = Counter(planned)
     for entry in reversed(entries):
-        name, often = entry["key"].lower(), times[entry["key"].lower()]
-        if often > OFTEN:
+        name, body = entry["key"].lower(), entry["value"]["query_node"]
+        if planned[name] > MOST:
+            told = f"the CTE {name}, of which those after it make {planned[name]:,} (make it a model of its own),"
+            raise Refused(told, first_offset(body), hint=False)
+        if computed[name] > OFTEN:
             found.add(name)
-            often = 1
-        for other, count in named(entry["value"]["query_node"]).items():
-            times[other] += often * count if other != name else 0
+            computed[name] = 1
+        for other, count in named(body).items():
+            if other != name:
+                planned[other] += planned[name] * count
+                computed[other] += computed[name] * count
     return found
 
 
