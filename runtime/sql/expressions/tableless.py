@@ -3,6 +3,7 @@ stand; in FROM as the list of their rows."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from runtime.sql.asking.gate import expression
@@ -27,12 +28,13 @@ def is_tableless(w: Expressions, node: Node) -> bool:
     if is_list(node):
         return True
     below = list(walk(node["subquery"]))
+    inner = {name.lower() for part in below for name in [*(part.get("column_name_alias") or []), *from_alias(part)]}
     for part in below:
         if part.get("type") in ("BASE_TABLE", "PIVOT", "SHOW_REF") or part.get("sample"):
             return False
         if part.get("type") == "TABLE_FUNCTION" and part["function"]["function_name"] not in TABLES:
             return False
-        if part.get("class") == "WINDOW" or part.get("class") == "FUNCTION" and is_left_open(w, part):
+        if part.get("class") == "WINDOW" or part.get("class") == "FUNCTION" and is_left_open(w, part, inner):
             return False
         if part.get("class") == "COLUMN_REF" and part["column_names"][0].lower() in functions.VOLATILE:
             return False
@@ -57,15 +59,20 @@ def others(w: Expressions, items: Any) -> list[Node]:
     return [n for n in own(items) if n.get("class") == "SUBQUERY" and not is_tableless(w, n)]
 
 
-def is_left_open(w: Expressions, node: Node) -> bool:
-    """Whether a function may not run here, or is an aggregate that may be one of the query around it."""
+def from_alias(part: Node) -> list[str]:
+    return [part["alias"]] if part.get("alias") and "column_name_alias" in part else []
+
+
+def is_left_open(w: Expressions, node: Node, inner: Collection[str]) -> bool:
+    """Whether a function may not run here, or is an aggregate that may be one of the query around it; `inner` are names
+    from FROM within."""
     name = node["function_name"]
     if name in TABLES:
         return False
     if name in w.scope.gate.aggregates:
-        found = [w.scope.resolve(path) is not None for path in paths(node)]
-        inner = not all(found) and not any(part.get("class") == "LAMBDA" for part in walk(node))
-        return name in aggregates.REFUSED or any(found) and not inner
+        found = [path[0].lower() not in inner and w.scope.resolve(path) is not None for path in paths(node)]
+        closed = not all(found) and not any(part.get("class") == "LAMBDA" for part in walk(node))
+        return name in aggregates.REFUSED or any(found) and not closed
     return name in functions.REFUSED | functions.VOLATILE or name not in w.scope.gate.scalars
 
 
