@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from runtime.sql.asking import tree
 from runtime.sql.asking.gate import expression
 from runtime.sql.asking.scope import column, where
-from runtime.sql.asking.tree import NOWHERE, Node, below
+from runtime.sql.asking.tree import NOWHERE, Node, below, paths
 from runtime.sql.asking.types import Type, UnknownType
 from runtime.sql.model import Refused
 
@@ -92,7 +92,9 @@ def replaced(w: Expressions, node: Node, taken: Callable[[Node], Node], inner: f
     that lambdas bind."""
     if node["class"] == "COLUMN_REF" and node["column_names"][0].lower() in inner:
         return parameter(node)
-    if w.is_atom(node):
+    below_it = paths(node) if inner and node["class"] not in ("SUBQUERY", "WINDOW") else []
+    own = any(path[0].lower() in inner for path in below_it)
+    if not own and w.is_atom(node):
         if inner and functions.is_drawn(node):
             raise Refused(f"{node['function_name']}() inside a lambda", where(node))
         return taken(node)
