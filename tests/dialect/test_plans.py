@@ -146,6 +146,19 @@ def test_a_join_on_computed_keys_is_an_equi_join(spark: Any) -> None:
     assert "NestedLoop" not in found and "CartesianProduct" not in found and "ArrowEvalPython" not in found
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a.id, (SELECT b.id FROM t b WHERE b.name = a.name ORDER BY b.note DESC LIMIT 1) AS n FROM t a",
+        "SELECT a.id, l.id AS n FROM t a, LATERAL (SELECT id FROM t b WHERE b.id < a.id ORDER BY note DESC LIMIT 2) l",
+        "SELECT a.id, b.id AS n FROM t a ASOF JOIN t b ON a.name = b.name AND a.note >= b.note",
+    ],
+)
+def test_the_first_of_the_rows_that_belong_to_one_are_taken_in_their_order(spark: Any, sql: str) -> None:
+    numbered = re.findall(r"Window \[row_number\(\) windowspecdefinition\((.*?), specified", plan(spark, sql))
+    assert ["DESC" in one for one in numbered] == [True]
+
+
 def test_without_duckdb_no_worker_of_python_is_asked(spark: Any) -> None:
     assert "Python" not in plan(spark, "SELECT id + id AS a, coalesce(name, 'x') AS b FROM t WHERE name IN ('1', '2')")
 

@@ -150,13 +150,13 @@ def for_each(w: Expressions, node: Node, left: Item, right: Item, compared: Node
     mine = right.sources[0]
     on = " AND ".join(conditions.parted(w, compared))
     columns = ", ".join(f"{mine.text(n)} AS {name_quoted(n)}" for n, _ in mine.columns)
+    labels = ", ".join(name_quoted(n) for n, _ in mine.columns)
     with w.at():
-        order = f"{w.write(found.near[1]).text} {'DESC' if found.below else 'ASC'}"
+        nearest = w.write(found.near[1]).text
     join = "LEFT JOIN" if node["join_type"] == "LEFT" else "JOIN"
-    text = (
-        f"{left.text} {join} LATERAL (SELECT {columns} FROM {right.text} WHERE {on} ORDER BY {order} LIMIT 1) "
-        f"AS {name_quoted(mine.alias)} ON true"
-    )
+    rows = f"SELECT {columns}, {nearest} AS __k FROM {right.text} WHERE {on}"
+    first = f"SELECT {labels} FROM ({rows} ORDER BY __k {'DESC' if found.below else 'ASC'} LIMIT 1)"
+    text = f"{left.text} {join} LATERAL ({first}) AS {name_quoted(mine.alias)} ON true"
     return Item(text, left.sources + right.sources)
 
 

@@ -28,8 +28,7 @@ class Select:
     distinct_on: list[str] = field(default_factory=list)
     order: list[tuple[int | str, str]] = field(default_factory=list)  # ordinal or text, direction
     limit: str = ""
-    percent: float | None = None
-    offset: int = 0  # of a LIMIT n%
+    numbered: str = ""  # of a LIMIT that Spark has not, which of the rows __n of __all remain
 
 
 def assembled(s: Select) -> str:
@@ -42,7 +41,7 @@ def assembled(s: Select) -> str:
     )
     names = [name_quoted(n) for n in s.names]
     hidden = [(t, w) for t, w in s.order if isinstance(t, str)]
-    if not (s.qualify or s.distinct_on or hidden or s.percent is not None):
+    if not (s.qualify or s.distinct_on or hidden or s.numbered):
         word = "SELECT DISTINCT" if s.distinct else "SELECT"
         items = ", ".join(f"{t} AS {n}" for t, n in zip(s.texts, names, strict=True))
         return f"{word} {items}{source}{ordering(s)}{s.limit}"
@@ -69,10 +68,10 @@ def wrapped(s: Select, source: str, names: list[str]) -> str:
     if s.distinct:
         of = ", ".join([*inner, *(f"__o{i}" for i, (text, _) in enumerate(s.order) if isinstance(text, str))])
         rows = f"SELECT DISTINCT {of} FROM ({rows}) AS __d"
-    if s.percent is not None:
-        numbered = f"*, row_number() OVER (ORDER BY {order or NUMBER}) AS __n, count(1) OVER () AS __all"
-        within = f"__n > {s.offset} AND __n - {s.offset} <= CAST(__all * {s.percent!r}D / 100D AS BIGINT)"
-        rows = f"SELECT * FROM (SELECT {numbered} FROM ({rows}) AS __p) AS __l WHERE {within}"
+    if s.numbered:
+        counted = ", count(1) OVER () AS __all" if "__all" in s.numbered else ""
+        numbered = f"*, row_number() OVER (ORDER BY {order or NUMBER}) AS __n{counted}"
+        rows = f"SELECT * FROM (SELECT {numbered} FROM ({rows}) AS __p) AS __l WHERE {s.numbered}"
     picked = ", ".join(f"{c} AS {n}" for c, n in zip(inner, names, strict=True))
     return f"SELECT {picked} FROM ({rows}) AS __i{f' ORDER BY {order}' if order else ''}{s.limit}"
 

@@ -30,11 +30,16 @@ def write(w: Expressions, node: Node, out: Select) -> None:
         elif modifier["type"] != "LIMIT_MODIFIER":
             raise Refused(modifier["type"].replace("_", " "), first_offset(node))
         elif modifier["limit_type"] == "PERCENTAGE":
-            out.percent = float(w.constant(modifier["limit"], "LIMIT n%"))
-            if modifier.get("offset"):
-                out.offset = int(w.constant(modifier["offset"], "OFFSET with LIMIT n%"))
+            share = float(w.constant(modifier["limit"], "LIMIT n%"))
+            offset = int(w.constant(modifier["offset"], "OFFSET with LIMIT n%")) if modifier.get("offset") else 0
+            out.numbered = f"__n > {offset} AND __n - {offset} <= CAST(__all * {share!r}D / 100D AS BIGINT)"
         else:
-            out.limit = limit(w, modifier)
+            limits = {key: limit(w, modifier[key], key) for key in ("limit", "offset") if modifier.get(key)}
+            if w.scope.parent and w.scope.is_correlated(node):  # Spark loses its order
+                last = [f"__n - {limits.get('offset', 0)} <= {limits['limit']}"] if "limit" in limits else []
+                out.numbered = " AND ".join([f"__n > {limits.get('offset', 0)}", *last])
+            else:
+                out.limit = "".join(f" {key.upper()} {number}" for key, number in limits.items())
 
 
 def distinct(w: Expressions, targets: list[Node], out: Select) -> None:
@@ -76,12 +81,8 @@ def order(w: Expressions, by: Node, out: Select) -> list[tuple[int | str, str]]:
     return [ordered(w, w.write(item), by, item)]
 
 
-def limit(w: Expressions, modifier: Node) -> str:
-    text = ""
-    for key, word in (("limit", "LIMIT"), ("offset", "OFFSET")):
-        if modifier.get(key):
-            value = w.write(modifier[key])
-            if not value.text.rstrip("L").isdigit():
-                raise Refused(f"{word} with an expression", where(modifier[key]), hint=False)
-            text += f" {word} {value.text.rstrip('L')}"
+def limit(w: Expressions, number: Node, word: str) -> str:
+    text = w.write(number).text.rstrip("L")
+    if not text.isdigit():
+        raise Refused(f"{word.upper()} with an expression", where(number), hint=False)
     return text
