@@ -80,7 +80,3 @@ class Refused(Exception):
     def __init__(self, construct: str, where: int | None = None, hint: bool = True) -> None:
         self.construct, self.where, self.hint = construct, where, hint
         super().__init__(construct)
-
-
-class Unjoined(Refused):
-    """A WHERE of EXISTS or IN (SELECT …) that Spark makes no join of."""

@@ -46,7 +46,8 @@ CONSTRUCTS = (
     "`*` with EXCLUDE, REPLACE, RENAME, LIKE; `t.*`, `struct.*`; COLUMNS('pattern'), COLUMNS(lambda …), COLUMNS(* "
     "EXCLUDE …), also inside an expression, in WHERE and as `*COLUMNS(…)`; the name of a table as a STRUCT of its row",
     "INNER, LEFT, RIGHT, FULL, CROSS, SEMI, ANTI, NATURAL and ASOF [LEFT] JOIN; ON and USING; LATERAL subqueries",
-    "Subqueries as values, EXISTS, IN (also of several columns), ARRAY(SELECT …), correlated or not; VALUES",
+    "Subqueries as values, EXISTS, IN and ANY (also of several columns), ARRAY(SELECT …), correlated or not, also over "
+    "groups, aggregates and aliases of the SELECT around; VALUES",
     "WITH, WITH RECURSIVE … UNION ALL, MATERIALIZED; WITH RECURSIVE … UNION and USING KEY over tables that fit into "
     "memory, for DuckDB computes them as a whole, as it does one that reads no table",
     "UNION, UNION ALL, UNION [ALL] BY NAME, EXCEPT [ALL], INTERSECT [ALL]",
@@ -103,14 +104,14 @@ REFUSED = (
     "`list_reduce()` of more than ten constants, which DuckDB would compute while the model is checked: each step may "
     "make more of them",
     "`bitstring_agg()` without the least and the greatest value, which only all rows tell",
-    "within a subquery an alias or an aggregate of the SELECT around, and without a table the whole row of one around "
-    "(write the expression, or put the groups into a query of their own)",
+    "within a subquery that reads no table the whole row of a table around (write its columns)",
     "an alias in a lambda whose parameter is called as a column of what the alias stands for (call it otherwise)",
-    "an aggregate IN (SELECT …) in the query that groups (compare it in a query around)",
     "the `rowid` of json_each() and json_tree(), and of tables: Spark has none",
     "WITH RECURSIVE … UNION and USING KEY over files, chance or the moment, or in a correlated subquery",
-    "a column of a query that is two queries around in FROM, or without the name of its table where a subquery stands "
-    "in FROM: Spark does not find it",
+    "an alias, an aggregate, or a column without its table, of a query around where the subquery has a PIVOT, "
+    "json_each(), json_tree(), * RENAME, or unnest() in a select list: which columns that has of its own is not seen",
+    "a column of type MAP of the query around in an aggregate, a window or a query within the subquery: Spark joins by "
+    "none (take it apart in a query around)",
     "a subquery without a table over both a column of USING and that of a table with this name: it would not know "
     "which is meant (write the table's name before both)",
     "`t.x` of a query around in a subquery whose table has a column `t` too, which DuckDB itself takes in WHERE only "
@@ -128,18 +129,10 @@ REFUSED = (
     "over a thousand here; make one of them a model of its own",
     "ASOF RIGHT and FULL JOIN, and one without exactly one inequality over a column of the right table",
     "PIVOT and UNPIVOT ON several columns at once (`ON (a, b)`), COLUMNS() over two tables with a column of one name",
-    "IN (SELECT …), and EXISTS of a query with GROUP BY, by a condition over columns of both queries that DuckDB "
-    "computes and that compares none with another: Spark makes a join of it (count the rows instead)",
     "window frames in GROUPS, and EXCLUDE but for CURRENT ROW of an aggregate in ROWS, in a query with GROUP BY (write "
     "them around it)",
-    "an aggregate over columns both of its own query and of the one around it, a window over any of this, and a column "
-    "of this one beside an aggregate in FROM, EXISTS and IN (SELECT …), and in a subquery as a value with more clauses "
-    "than WHERE: "
-    "Spark knows these in WHERE and HAVING (write it around the subquery, or join the table, and group); a correlated "
-    "subquery in an aggregate that is the value of another (join, or write LATERAL)",
-    "a subquery over columns of the query around in HAVING beside a window function over groups, and over columns of "
-    "GROUPING SETS, ROLLUP or CUBE beside these (write it in a query around the groups), and these with a group of all "
-    "rows in a correlated subquery (group by the columns of the query around, and join)",
+    "ROLLUP, CUBE and GROUPING SETS in a correlated subquery: Spark takes none there (group by the columns of the "
+    "query around, and join)",
     "a RIGHT or FULL join, or one by USING, that is the right of another join and needs a column of what is left of "
     "it: Spark's parentheses see none (write one join after the other)",
     "USING after an outer, semi or anti join with a condition over columns of both sides that DuckDB computes, and "

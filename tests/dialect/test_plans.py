@@ -159,6 +159,11 @@ def test_the_first_of_the_rows_that_belong_to_one_are_taken_in_their_order(spark
     assert ["DESC" in one for one in numbered] == [True]
 
 
+def test_an_aggregate_over_columns_of_the_query_around_is_an_equi_join(spark: Any) -> None:
+    found = plan(spark, "SELECT a.id, (SELECT sum(b.id * a.id) FROM t b WHERE b.name = a.name) AS s FROM t a")
+    assert "NestedLoop" not in found and "CartesianProduct" not in found
+
+
 def test_without_duckdb_no_worker_of_python_is_asked(spark: Any) -> None:
     assert "Python" not in plan(spark, "SELECT id + id AS a, coalesce(name, 'x') AS b FROM t WHERE name IN ('1', '2')")
 

@@ -43,7 +43,7 @@ class Source:
     within: str = ""  # Spark's name of the query that holds it, where it is not alone
     spark: dict[str, str] = field(default_factory=dict)  # and those of its columns there
     single: str = ""  # the column for which the name of the whole stands, of `unnest(list) AS name`
-    lent: bool = False  # by the query around, see lent.py
+    lent: bool = False  # its columns by the query around, see lent.py
 
     @property
     def relation(self) -> str:
@@ -73,8 +73,9 @@ class Scope:
     group_sets: list[list[int]] = field(default_factory=list)
     known: dict[int, Type] = field(default_factory=dict)
     kept: list[Node] = field(default_factory=list)  # nodes whose id() is a key of `known`
-    reached: int = 0  # how often a query within this one named a column of it or of one around it
-    correlated: int = 0  # how many subqueries, as values, were written that do
+    lent: dict[str, tuple[Source, str]] = field(
+        default_factory=dict
+    )  # by Spark's text in the query around, see lent.py
 
     def inner(self, parent: Scope | None) -> Scope:
         """A scope that knows the same CTEs, and what `parent` sees."""
@@ -103,9 +104,15 @@ class Scope:
                 if source.single and skip == 1:
                     return source.text(source.single), dict(source.columns)[source.single], list(names[1:]), self
         found = self.parent.resolve(names) if self.parent else None
-        if self.parent and found:
-            self.parent.reached += 1
+        if found and found[0] in self.lent:
+            source, name = self.lent[found[0]]
+            return source.text(name), found[1], found[2], self
         return found
+
+    def path(self, source: Source, name: str) -> list[str]:
+        """How a column is named, one of a subquery without a name by itself."""
+        same = sum(of.lower() == name.lower() for other in self.sources for of, _ in other.columns)
+        return [name] if source.alias.startswith("__s") and same == 1 else [source.alias, name]
 
     @contextmanager
     def ungrouped(self) -> Iterator[None]:

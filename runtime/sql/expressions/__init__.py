@@ -4,7 +4,6 @@ expr        `Expressions`: the parse tree of one in, Spark text with its type ou
 sameness    whether two expressions are the same
 respelt     functions that are another expression of DuckDB's
 among       IN (SELECT …), = ANY and the like
-counted     EXISTS as a count of rows
 tableless   subqueries that read no table, within a row
 correlated  subqueries over columns of the query around them
 held        what DuckDB makes of those, kept in its place

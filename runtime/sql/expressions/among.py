@@ -32,19 +32,11 @@ def one(w: Expressions, node: Node, text: str, kind: Type) -> E:
         left, text, kind = shaped(w, node, left, text, kind)
     if id(node) in w.plain_in and node["comparison_type"] == "COMPARE_EQUAL":
         return E(f"({left.text} IN ({text}))", BOOLEAN)
-    check_rows(w, node)
     name = f"__in{w.queries.number()}"
     rows, one = f"SELECT 1 FROM ({text}) AS {name}(v)", E(f"{name}.v", kind)
     found = f"EXISTS ({rows} WHERE {compared(node['comparison_type'], left, one)})"
     unknown = f"({left.text} IS NULL AND EXISTS ({rows})) OR EXISTS ({rows} WHERE {one.text} IS NULL)"
     return E(f"CASE WHEN {found} THEN true WHEN {unknown} THEN CAST(NULL AS BOOLEAN) ELSE false END", BOOLEAN)
-
-
-def check_rows(w: Expressions, node: Node) -> None:
-    """Refuses what Spark has no WHERE for, in which it would stand."""
-    if w.scope.has_aggregate(node["child"]):
-        told = "an aggregate IN (SELECT …) (compare it in a query around the groups)"
-        raise Refused(told, where(node), hint=False)
 
 
 def shaped(w: Expressions, node: Node, left: E, text: str, kind: Type) -> tuple[E, str, Type]:
@@ -74,7 +66,6 @@ def several(w: Expressions, node: Node, text: str, columns: Columns) -> E:
     text = w.queries.shaped(text, columns, [(f"v{i}", kind) for i, kind in enumerate(wanted)], node)[1:-1]
     if id(node) in w.plain_in:
         return E(f"(({', '.join(e.text for e in left)}) IN ({text}))", BOOLEAN)
-    check_rows(w, node)
     name = f"__in{w.queries.number()}"
     rows = f"SELECT 1 FROM ({text}) AS {name}({', '.join(f'v{i}' for i in range(len(left)))}) WHERE "
     equal = [f"({e.text} = {name}.v{i})" for i, e in enumerate(left)]

@@ -12,15 +12,14 @@ from runtime.sql.asking.scope import Scope, where
 from runtime.sql.asking.tree import UNNESTING, Node, is_called, paths
 from runtime.sql.asking.types import BOOLEAN, NULL, Type, UnknownType, name_quoted
 from runtime.sql.grouping import aggregates, equality, windows
-from runtime.sql.model import Refused, SqlProblems, Unjoined
+from runtime.sql.model import Refused, SqlProblems
 from runtime.sql.scalar import ahead, alike, casts, constants, plain, rowwise
 from runtime.sql.scalar.calls import Place
 from runtime.sql.scalar.casts import COMPARE, E, common, compared
 from runtime.sql.scalar.constants import as_type
 from runtime.sql.scalar.functions import moment
 
-from . import among, correlated, respelt, tableless
-from .counted import counted, is_countable
+from . import among, respelt, tableless
 from .sameness import same_form
 
 if TYPE_CHECKING:
@@ -325,19 +324,8 @@ class Expressions:
     def subquery(self, node: Node) -> E:
         if tableless.is_tableless(self, node):
             return tableless.write(self, node)
-        if parted := correlated.of_one_row(self, node):
-            return self.write(parted)
         kind, inner = node["subquery_type"], node["subquery"]["node"]
-        if kind != "SCALAR":
-            self.queries.semi.add(id(inner))
-        before = self.scope.reached
-        try:
-            text, columns = self.queries.write(inner, self.scope)
-        except Unjoined:
-            if kind not in ("EXISTS", "NOT_EXISTS") or not is_countable(self.scope, inner):
-                raise
-            text, _ = self.queries.write(counted(inner), self.scope)
-            return E(f"(({text}) {'=' if kind == 'NOT_EXISTS' else '>'} 0)", BOOLEAN)
+        text, columns = self.queries.write(inner, self.scope)
         if kind in ("EXISTS", "NOT_EXISTS"):
             return E(f"({'NOT ' if kind == 'NOT_EXISTS' else ''}EXISTS ({text}))", BOOLEAN)
         if len(columns) != 1 and kind == "ANY" and node["comparison_type"] == "COMPARE_EQUAL":
@@ -345,15 +333,18 @@ class Expressions:
         if len(columns) != 1:
             raise Refused("a subquery of several columns as a value", where(node))
         if kind == "SCALAR":
-            self.scope.correlated += self.scope.reached > before
-            correlated.check_summed(self, node)
-            return E(correlated.of_group(self, node, f"({text})"), columns[0][1])
+            return E(f"({text})", columns[0][1])
         if kind == "ANY" and node["comparison_type"] in COMPARE:
             return among.one(self, node, text, columns[0][1])
         raise Refused(f"a comparison with {kind} (subquery)", where(node))
 
     def function(self, node: Node) -> E:
         return alike.written(self, node) or moment(node["function_name"]) or aggregates.write(self, node)
+
+    def fields(self, node: Node) -> list[str]:
+        """The names behind that of a column."""
+        found = self.scope.resolve(node["column_names"])
+        return found[2] if found else []
 
     def is_mixed(self, node: Node) -> bool:
         """Whether columns both of this query and of one around it stand in an expression."""

@@ -150,6 +150,9 @@ def beside(w: Expressions, child: Node, row: dict[str, str], inputs: set[int]) -
 
 def named(scope: Scope, text: str) -> tuple[str, str, Type]:
     """Table, name and type of a column, by Spark's text of it."""
+    lent = {source.text(name): spark for spark, (source, name) in scope.lent.items()}
+    if scope.parent and text in lent:
+        return named(scope.parent, lent[text])
     known = {name_quoted(name): (MERGED, name, kind) for name, kind in scope.merged.items()}
     for source in scope.sources:
         known |= {source.text(name): (source.alias, name, kind) for name, kind in source.columns}

@@ -14,8 +14,9 @@ positional  POSITIONAL JOIN
 asof        ASOF JOIN
 samples     USING SAMPLE
 pivot       PIVOT and UNPIVOT
-lent        columns of the query around that queries within this one name
+lent        columns of the query around, where Spark knows none
 item        one item of FROM: text, names, columns renamed
+around      a SELECT in two, where a subquery in it needs its groups or names
 conditions  WHERE and ON, parted between Spark and DuckDB
 stars       * and COLUMNS()
 rows        the name of a table as a value

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from runtime.sql.asking.scope import Source, where
+from runtime.sql.asking.scope import Source
 from runtime.sql.asking.tree import Node, walk
 from runtime.sql.asking.types import BOOLEAN, name_quoted
 from runtime.sql.expressions import held, tableless
-from runtime.sql.model import Unjoined
 from runtime.sql.scalar import collations, plain
 from runtime.sql.scalar.casts import COMPARE, E, compared
 from runtime.sql.scalar.spellings import UNUSUAL
@@ -24,14 +23,18 @@ if TYPE_CHECKING:
     from runtime.sql.expressions.expr import Expressions
 
 
-def written(w: Expressions, node: Node, *, semi: bool) -> str:
-    """A WHERE; `semi` is one of EXISTS or IN (SELECT …), which Spark makes a join of."""
-    for item in conjuncts(node) if semi else ():
-        if w.is_mixed(item) and not is_sparks(w, item) and not is_sided(w, item):
-            told = "a condition of EXISTS or IN (SELECT …) over columns of both queries that compares none with another"
-            raise Unjoined(f"{told} (write (SELECT count(*) …) > 0)", where(item), hint=False)
+def written(w: Expressions, node: Node) -> str:
+    """A WHERE."""
     with w.scope.ungrouped():
         return " AND ".join(parted(w, node))
+
+
+def unjoined(w: Expressions, node: Node | None) -> list[Node]:
+    """The parts of a WHERE over columns of two queries of which Spark makes no join."""
+    with w.scope.ungrouped():
+        parts = conjuncts(node) if node else []
+        mixed = [item for item in parts if w.is_mixed(item) and not is_sparks(w, item)]
+        return [item for item in mixed if not is_sided(w, item)]
 
 
 def apart(w: Expressions, node: Node, left: Sequence[Source], kind: str) -> tuple[list[Node], list[Node]]:
@@ -94,16 +97,14 @@ def of_parts(w: Expressions, items: Sequence[Node]) -> list[str]:
             else:
                 out.append(text)
         elif is_sided(w, item):
-            before = w.scope.correlated
-            out.append(held.held(w, before, sided(w, item)))
+            out.append(held.held(w, [item], sided(w, item)))
         elif holds_subquery(item):
             out += [around_subquery(w, item)]
         else:
             others.append(item)
     if others:
-        before = w.scope.correlated
         with w.at():
-            out.append(held.held(w, before, selecting(w, "CONJUNCTION_AND", others).text))
+            out.append(held.held(w, others, selecting(w, "CONJUNCTION_AND", others).text))
     return out
 
 

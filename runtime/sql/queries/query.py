@@ -11,7 +11,7 @@ from runtime.sql.asking.said import GateError
 from runtime.sql.asking.scope import Columns, Scope, parts, where
 from runtime.sql.asking.tree import Node, first_offset, own
 from runtime.sql.asking.types import name_quoted
-from runtime.sql.expressions import correlated, held
+from runtime.sql.expressions import correlated, held, tableless
 from runtime.sql.expressions.expr import E, Expressions
 from runtime.sql.grouping import equality
 from runtime.sql.grouping.orders import position
@@ -19,7 +19,7 @@ from runtime.sql.model import Refused
 from runtime.sql.scalar import alike, collations
 from runtime.sql.scalar.calls import Calls
 
-from . import conditions, lent, modifiers, recursion, repeated, rolled, rows, setops, shadowing
+from . import around, conditions, lent, modifiers, recursion, repeated, rolled, rows, setops, shadowing
 from .aliases import substitute
 from .clauses import Select, assembled
 from .item import relabelled
@@ -37,9 +37,10 @@ class Queries:
         self.tables = tables
         self.sources = Sources(self)
         self.known: dict[int, Columns] = {}  # nodes that DuckDB has described already
-        self.semi: set[int] = set()  # those of EXISTS and IN (SELECT …), by id()
         self.top: int | None = None  # the whole statement, by id()
         self.lateral: set[int] = set()  # the queries of LATERAL subqueries, by id()
+        self.kept: list[Node] = []  # so that no other node gets the id() of one of these
+        self.united: set[str] = set()  # names of CTEs that hold a UNION ALL
         self._count = 0
 
     def number(self) -> int:
@@ -53,8 +54,7 @@ class Queries:
         """Spark text and columns of a query node. `around` lends its CTEs, `parent` also its columns."""
         above = around or parent
         if above and (other := shadowing.apart(node, above.tables)) is not node:
-            for marked in (self.semi, self.lateral):
-                marked |= {id(other)} if id(node) in marked else set()
+            self.stands_for(other, node)
             node = other
         scope = Scope(self.gate, parent, list(above.ctes) if above else [], dict(above.tables) if above else {})
         scope.query = node
@@ -66,6 +66,9 @@ class Queries:
         else:
             raise Refused(node["type"].removesuffix("_NODE").replace("_", " ").lower(), first_offset(node))
         return head + text, columns
+
+    def is_united(self, text: str) -> bool:
+        return "UNION ALL" in text or any(name_quoted(name) in text for name in self.united)
 
     def ctes(self, node: Node, scope: Scope) -> str:
         """The WITH of a query node; its tables are added to the scope."""
@@ -83,6 +86,7 @@ class Queries:
             columns = relabelled(columns, aliases)
             scope.ctes.append(entry)
             scope.tables[name] = columns
+            self.united |= {name} if self.is_united(text) else set()
             written.append(f"{name_quoted(name)}(" + ", ".join(name_quoted(n) for n, _ in columns) + f") AS ({text})")
         return f"WITH {'RECURSIVE ' if recursive else ''}" + ", ".join(written) + " " if written else ""
 
@@ -100,7 +104,7 @@ class Queries:
     def select(self, node: Node, scope: Scope) -> tuple[str, Columns]:
         if is_apart(node):
             return self.select(parted(node, [n for n, _ in self.described(node, scope)]), scope)
-        source = lent.lent(self, node, scope, self.sources.read(node["from_table"], scope, node))
+        source = self.sources.read(node["from_table"], scope, node)
         try:
             described = self.described(node, scope)
         except GateError as error:
@@ -123,21 +127,17 @@ class Queries:
             k: substitute(every(node[k], scope), aliases, scope) if node.get(k) else None
             for k in ("where_clause", "having", "qualify")
         }
-        groups = self.groups(node, projections, aliases, scope)
         self.check_collations(whole, projections, described)
-        by = bool(groups) or scope.constant_groups or clauses["having"] is not None
-        scope.grouped = by or any(scope.has_aggregate(p) for p in projections)
-        scope.groups, scope.group_sets = (
-            groups,
-            node["group_sets"]
-            if len(groups) == len(node["group_expressions"]) > 0
-            else [list(range(len(groups)))]
-            if groups
-            else [],
-        )
+        writer = self.expressions(scope)
+        groups = self.find_groups(node, projections, aliases, clauses["having"], writer)
         nodes = [p for root in [*projections, *groups, *filter(None, clauses.values())] for p in parts(root)]
         scope.prime(nodes, scope.grouped)
-        writer = self.expressions(scope)
+        shown = [{**item, "alias": name} for item, (name, _) in zip(projections, described, strict=True)]
+        if apart := around.parted(writer, {**node, "select_list": shown, **clauses}, aliases):
+            return self.around(apart, whole, scope, described)
+        first, *others = clauses.values()
+        later = [projections, groups, others, node["modifiers"]]
+        source = lent.lent(writer, source, [first, later], [*groups, *conditions.unjoined(writer, first)], first)
         out = Select([n for n, _ in described], [], [t for _, t in described], source)
         out.projections, out.aliases = projections, aliases
         if any(m["type"] == "DISTINCT_MODIFIER" and not m.get("distinct_on_targets") for m in whole["modifiers"]):
@@ -149,14 +149,31 @@ class Queries:
             out.texts.append(held.column(writer, item, kind))
         for at in alike.along(writer, projections):
             out.texts[at] = held.column(writer, projections[at], out.types[at])
-        if clauses["where_clause"]:
-            writer.allow_in(clauses["where_clause"])
-            out.where = conditions.written(writer, clauses["where_clause"], semi=id(whole) in self.semi)
+        kept = [held.HERE] if self.is_united(out.source) and tableless.others(writer, later) else []
+        if first:
+            writer.allow_in(first)
+            kept.append(conditions.written(writer, first))
+        out.where = " AND ".join(kept)
         if scope.grouped and groups:
             out.group = self.grouping(groups, node, writer)
         self.groups_kept(clauses, out, [projections, node["modifiers"]], writer)
         modifiers.write(writer, node, out)
         return assembled(out), list(zip(out.names, out.types, strict=True))
+
+    def around(self, node: Node, instead_of: Node, scope: Scope, described: Columns) -> tuple[str, Columns]:
+        """The query in the place of another one."""
+        self.stands_for(node, instead_of)
+        scope.group_sets = []
+        text, columns = self.select(node, scope.inner(scope.parent))
+        if columns != described:
+            raise Refused("a subquery that needs what this SELECT makes of its rows", first_offset(instead_of))
+        return text, columns
+
+    def stands_for(self, node: Node, instead_of: Node) -> None:
+        """What is known of a query, of another one that takes its place."""
+        self.kept.append(node)
+        self.top = id(node) if self.top == id(instead_of) else self.top
+        self.lateral |= {id(node)} if id(instead_of) in self.lateral else set()
 
     def described(self, node: Node, scope: Scope) -> Columns:
         return self.known.get(id(node)) or scope.describe({**node, "cte_map": {"map": scope.ctes}})
@@ -166,7 +183,7 @@ class Queries:
     ) -> None:
         """HAVING and QUALIFY."""
         if clauses["having"]:
-            out.having = held.condition(writer, clauses["having"], above=[clauses["qualify"], *others])
+            out.having = held.condition(writer, clauses["having"])
             below = own([clauses["having"], *others])
             grouping = any(n.get("type") == "GROUPING_FUNCTION" for n in own(clauses["having"]))
             if grouping and not clauses["qualify"] and not any(n.get("class") == "WINDOW" for n in below):
@@ -193,11 +210,25 @@ class Queries:
                 told = "COLLATE in a column of a subquery (write lower(x) or strip_accents(x))"
                 raise Refused(told, where(item), hint=False)
 
+    def find_groups(
+        self, node: Node, projections: list[Node], aliases: Mapping[str, Node], having: Node | None, writer: Expressions
+    ) -> list[Node]:
+        """The keys of its groups, which the scope knows from now on."""
+        scope = writer.scope
+        groups = self.groups(node, projections, aliases, scope)
+        by = bool(groups) or scope.constant_groups or having is not None
+        scope.grouped = by or any(around.is_summed(writer, p, aliases) for p in projections)
+        written = len(groups) == len(node["group_expressions"]) > 0
+        scope.group_sets = node["group_sets"] if written else [list(range(len(groups)))] if groups else []
+        scope.groups = groups
+        return groups
+
     def groups(self, node: Node, projections: list[Node], aliases: Mapping[str, Node], scope: Scope) -> list[Node]:
         if node["aggregate_handling"] == "FORCE_AGGREGATES":
-            plain = [{**p, "alias": ""} for p in projections if not scope.has_aggregate(p)]
+            writer = self.expressions(scope)
+            plain = [{**p, "alias": ""} for p in projections if not around.is_summed(writer, p, aliases)]
             kept = node.get("of_distinct")  # of GROUP BY ALL, what no column is in is no group
-            varying = [p for p in plain if not self.expressions(scope).is_constant(p)]
+            varying = [p for p in plain if not writer.is_constant(p)]
             varying = varying if kept else [p for p in varying if correlated.is_varying(scope, p)]
             scope.constant_groups = bool(kept and plain and not varying)
             return varying

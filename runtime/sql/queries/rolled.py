@@ -17,7 +17,6 @@ from runtime.sql.model import Refused
 
 from .aliases import substitute
 from .stars import every
-from .unnest import is_apart
 
 if TYPE_CHECKING:
     from .query import Queries
@@ -26,12 +25,12 @@ if TYPE_CHECKING:
 def written(of: Queries, node: Node, scope: Scope) -> tuple[str, Columns]:
     """Spark text and columns of a SELECT."""
     text, columns = of.select(node, scope)
-    sets = node["group_sets"]
-    if len(sets) < 2 or all(sets) or is_apart(node):
-        return text, columns
-    if scope.parent is not None and scope.is_correlated(node):
-        told = "ROLLUP, CUBE or GROUPING SETS with a group of all rows in a correlated subquery"
+    sets = scope.group_sets
+    if len(sets) > 1 and scope.parent is not None and scope.is_correlated(node):
+        told = "ROLLUP, CUBE or GROUPING SETS in a correlated subquery"
         raise Refused(f"{told} (group by the columns of the query around, and join)", first_offset(node), hint=False)
+    if len(sets) < 2 or all(sets):
+        return text, columns
     apart = scope.inner(scope.parent)
     other, found = of.select(of_no_rows(of.expressions(scope), node), apart)
     return f"SELECT * FROM ({text}) UNION ALL {of.shaped(other, found, columns, node)}", columns

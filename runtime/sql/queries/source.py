@@ -15,7 +15,7 @@ from runtime.sql.expressions.expr import Expressions
 from runtime.sql.grouping import equality
 from runtime.sql.model import Refused
 
-from . import asof, conditions, made, matching, nested, positional, samples
+from . import around, asof, conditions, lent, made, matching, nested, positional, samples
 from .item import Item, exploded, named, relabelled
 from .pivot import pivot
 
@@ -119,10 +119,14 @@ class Sources:
         if turned := nested.turned(node, scope):
             return self.join(turned, scope)
         left = self.item(node["left"], scope)
+        side = scope.over(list(scope.sources), node["left"])
+        if left_over := around.left(node["right"], side):
+            return Item(left.text, [*left.sources, left_over])
+        left = lent.beside(self.queries, left, node, side)
         if node["right"]["type"] == "JOIN":
             right = nested.alone(self, node["right"], scope)
         else:
-            right = self.item(node["right"], scope.over(list(scope.sources), node["left"]))
+            right = self.item(node["right"], side)
         using = list(node.get("using_columns") or [])
         if ref == "NATURAL":
             names = {n.lower() for s in left.sources for n, _ in s.columns}

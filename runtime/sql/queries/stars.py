@@ -148,7 +148,6 @@ def struct_star(star: Node, scope: Scope) -> list[Node]:
 def all_columns(scope: Scope, relation: str = "") -> list[tuple[list[str], str, Type]]:
     """Every column that * means: how to refer to it, its name, its type."""
     out, merged = [], set()
-    owned = [name.lower() for source in scope.sources for name, _ in source.columns]
     for source in scope.sources:
         if source.lent or relation and source.alias.lower() != relation.lower():
             continue
@@ -159,8 +158,7 @@ def all_columns(scope: Scope, relation: str = "") -> list[tuple[list[str], str, 
                     merged.add(low)
                     out.append(([name], name, kind))
             elif relation or low not in source.hidden:
-                nameless = source.alias.startswith("__s") and owned.count(low) == 1
-                out.append(([name] if nameless else [source.alias, name], name, kind))
+                out.append((scope.path(source, name), name, kind))
     return out
 
 
