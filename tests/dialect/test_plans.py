@@ -151,7 +151,7 @@ def test_a_join_on_computed_keys_is_an_equi_join(spark: Any) -> None:
     [
         "SELECT a.id, (SELECT b.id FROM t b WHERE b.name = a.name ORDER BY b.note DESC LIMIT 1) AS n FROM t a",
         "SELECT a.id, l.id AS n FROM t a, LATERAL (SELECT id FROM t b WHERE b.id < a.id ORDER BY note DESC LIMIT 2) l",
-        "SELECT a.id, b.id AS n FROM t a ASOF JOIN t b ON a.name = b.name AND a.note >= b.note",
+        "SELECT a.id, b.id AS n FROM t a ASOF JOIN t b ON a.note >= b.note AND a.id + b.id = 3",
     ],
 )
 def test_the_first_of_the_rows_that_belong_to_one_are_taken_in_their_order(spark: Any, sql: str) -> None:
