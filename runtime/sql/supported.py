@@ -116,8 +116,8 @@ REFUSED = (
     "which is meant (write the table's name before both)",
     "`t.x` of a query around in a subquery whose table has a column `t` too, which DuckDB itself takes in WHERE only "
     "(give the table another name)",
-    "unnest() over a column of the query around in a SELECT that reads a table: Spark unnests none (write FROM t, "
-    "unnest(t.list) AS u(x))",
+    "unnest() over a column of the query around beside others in a LATERAL SELECT without a table: Spark unnests it "
+    "alone (write FROM t, unnest(t.list) AS u(x))",
     "SELECT DISTINCT with ORDER BY what is not selected: one value may stand for rows with several of these",
     "unnest() within an expression beside a window function: DuckDB's windows do not see its rows, Spark's would",
     "unnest() of what is grouped within an expression, and recursive unnest() of lists within structs: Spark unnests "

@@ -48,7 +48,9 @@ def parted(w: Expressions, node: Node, aliases: Mapping[str, Node]) -> Node | No
 
 
 def missing(w: Expressions, queries: list[Node], aliases: Mapping[str, Node]) -> dict[str, Node]:
-    return {name: aliases[name] for query in queries for name in Names(w, query["subquery"]).missing(aliases)}
+    """What the names of the select list stand for that these ask for, in its order."""
+    found = {name for query in queries for name in Names(w, query["subquery"]).missing(aliases)}
+    return {name: item for name, item in aliases.items() if name in found}
 
 
 def numbered(items: list[Node]) -> dict[str, Node]:
