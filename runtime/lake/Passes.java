@@ -19,6 +19,7 @@ import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Ascending$;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.If;
@@ -36,11 +37,13 @@ import org.apache.spark.sql.catalyst.expressions.UnboundedPreceding$;
 import org.apache.spark.sql.catalyst.expressions.WindowExpression;
 import org.apache.spark.sql.catalyst.expressions.WindowFrame;
 import org.apache.spark.sql.catalyst.expressions.WindowSpecDefinition;
+import org.apache.spark.sql.catalyst.expressions.XxHash64;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
 import org.apache.spark.sql.catalyst.expressions.aggregate.CollectList;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
 import org.apache.spark.sql.catalyst.expressions.aggregate.DeclarativeAggregate;
+import org.apache.spark.sql.catalyst.optimizer.NormalizeFloatingNumbers$;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.ArrowEvalPython;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -60,6 +63,7 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.BooleanType;
+import org.apache.spark.sql.types.BooleanType$;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
@@ -323,20 +327,25 @@ public class Passes extends Rule {
             List keys = list(given.groupingExpressions());
             List rows = new ArrayList();
             for (int i = 0; i < keys.size(); i++) {
-                rows.add(alias((Expression) keys.get(i), "__key" + i));
+                Expression key = NormalizeFloatingNumbers$.MODULE$.normalize((Expression) keys.get(i));
+                rows.add(alias(key, "__key" + i));
             }
             Alias order = alias(new MonotonicallyIncreasingID(), "__order");
             Attribute at = order.toAttribute().withNullability(true);
-            Groups groups = new Groups(rows, list(given.aggregateExpressions()), keys, new IsNotNull(at));
+            Groups groups = new Groups(rows, list(given.aggregateExpressions()), keys, at);
             rows.add(order);
             LogicalPlan parted = new Project(seq(rows), given.child());
             parted = keys.isEmpty() ? new Repartition(1, true, withNone(parted))
                 : new RepartitionByExpression(seq(groups.keys), parted, scala.Option.empty(), scala.Option.empty());
             List orders = new ArrayList();
-            for (int i = 0; i < keys.size(); i++) {
-                orders.add(ascending((Expression) groups.keys.get(i)));
+            if (groups.windows.isEmpty()) {
+                orders.add(ascending(groups.by)); // by one number, which is the quickest
+            } else {
+                for (int i = 0; i < keys.size(); i++) {
+                    orders.add(ascending((Expression) groups.keys.get(i)));
+                }
+                orders.add(ascending(at));
             }
-            orders.add(ascending(at));
             LogicalPlan sorted = new Sort(seq(orders), false, parted, scala.Option.empty());
             if (!groups.windows.isEmpty()) {
                 sorted = new Window(seq(groups.windows), seq(groups.keys), empty(), sorted, scala.Option.empty());
@@ -344,17 +353,16 @@ public class Passes extends Rule {
 
             Pass pass = new Pass();
             pass.child = sorted;
-            pass.sent = groups.sent;
-            pass.columns = groups.sent.size() + 1; // the last one counts the rows of a group
-            pass.steps.add("[\"group\", " + keys.size() + ", " + groups.lists + "]");
+            pass.sent = groups.sent();
+            pass.columns = groups.stay.size() + 1 + groups.lists.size(); // the number of rows of a group, and its lists
+            pass.steps.add(groups.step());
             pass.function = (SimplePythonFunction) like.func();
             int last = groups.places.size() - (having == null ? 0 : 1);
             if (having != null) {
                 pass.steps.add("[\"keep\", " + groups.places.get(last) + "]");
             }
             for (int i = 0; i < last; i++) {
-                int place = ((Integer) groups.places.get(i)).intValue();
-                pass.back.add(Integer.valueOf(place < 0 ? groups.sent.size() : place));
+                pass.back.add(groups.places.get(i));
                 Attribute column = ((NamedExpression) list(given.aggregateExpressions()).get(i)).toAttribute();
                 pass.output.add(column.withName("c" + i).withNullability(true));
             }
@@ -387,7 +395,13 @@ public class Passes extends Rule {
                 wanted.addAll(parts((Attribute) each.next()));
             }
 
-            Pass other = onlyAttributes(wanted) ? (Pass) made.get(bare(child)) : null;
+            List renamed = new ArrayList();
+            LogicalPlan under = child;
+            while (under instanceof Project && onlyNames(list(((Project) under).projectList()))) {
+                renamed.addAll(0, list(((Project) under).projectList()));
+                under = ((Project) under).child();
+            }
+            Pass other = onlyAttributes(wanted) ? (Pass) made.get(under) : null;
             Pass pass = new Pass();
             pass.child = bare(child);
             if (other != null) {
@@ -399,6 +413,10 @@ public class Passes extends Rule {
                 pass.deterministic = other.deterministic;
                 for (int i = 0; i < other.output.size(); i++) {
                     pass.place.put(((Attribute) other.output.get(i)).exprId(), other.back.get(i));
+                }
+                for (int i = 0; i < renamed.size(); i++) {
+                    NamedExpression one = (NamedExpression) renamed.get(i);
+                    pass.place.put(one.exprId(), pass.place.get(((Attribute) value((Expression) one)).exprId()));
                 }
             } else if (!onlyAttributes(wanted)) {
                 pass.child = child;
@@ -578,61 +596,118 @@ public class Passes extends Rule {
         }
     }
 
-    /** What is sent of the rows of an aggregate: the keys, what is listed, and what Spark says of each group, beside
-     *  each of its rows. */
+    /** What is sent of the rows of an aggregate: what they are sorted by, the keys, what Spark says of each group, beside
+     *  each of its rows; then their order, and what is listed, by its fields: Spark takes twice as long for structs. */
     private static class Groups {
         final List keys = new ArrayList();
         final List windows = new ArrayList();
         final List windowed = new ArrayList();
-        final List sent = new ArrayList();
-        /** The columns to be listed, and the one of each output; -1 for the number of rows. */
-        final List lists = new ArrayList();
+        final Expression by;
+        private final int begin; // of the keys
+        /** Columns of the groups, after which come the number of rows and the lists; the place there of each output. */
+        final List stay = new ArrayList();
         final List places = new ArrayList();
+        /** Columns of the rows. */
+        final List fields = new ArrayList();
+        /** The lists, as `group_task.grouped` has them, and the aggregates that they are. */
+        final List lists = new ArrayList();
+        final List listed = new ArrayList();
 
         /** Of a row that is one: of all rows, without keys, not the first. */
         private final Expression real;
 
         /** `rows`: the keys as columns, to which is added what else the rows need. */
-        Groups(List rows, List outputs, List grouping, Expression real) {
-            this.real = real;
+        Groups(List rows, List outputs, List grouping, Attribute order) {
+            real = new IsNotNull(order);
             for (int i = 0; i < rows.size(); i++) {
                 keys.add(((Alias) rows.get(i)).toAttribute());
             }
-            sent.addAll(keys);
-            List listed = new ArrayList();
+            boolean one = keys.size() == 1 && NUMBERS.contains(((Expression) keys.get(0)).dataType().typeName());
+            by = keys.isEmpty() ? order : one ? (Expression) keys.get(0) : new XxHash64(seq(keys), 42L);
+            stay.add(one ? (Object) keys.get(0) : alias(keys.isEmpty() ? new Literal(Boolean.TRUE, BooleanType$.MODULE$) : by,
+                "__by"));
+            begin = one ? 0 : 1;
+            stay.addAll(one ? new ArrayList() : keys);
+            fields.add(order);
             for (int i = 0; i < outputs.size(); i++) {
-                Expression one = value((Expression) outputs.get(i));
-                if (keyAt(one, grouping) >= 0) {
-                    places.add(Integer.valueOf(keyAt(one, grouping)));
-                } else if (isCount(one)) {
+                Expression output = value((Expression) outputs.get(i));
+                if (keyAt(output, grouping) >= 0) {
+                    places.add(Integer.valueOf(begin + keyAt(output, grouping)));
+                } else if (isCount(output)) {
                     places.add(Integer.valueOf(-1));
-                } else if (isList(one)) {
-                    places.add(listed((AggregateExpression) one, rows, listed));
+                } else if (isList(output)) {
+                    places.add(Integer.valueOf(-2 - listed((AggregateExpression) output, rows)));
                 } else {
-                    places.add(Integer.valueOf(sent.size()));
-                    sent.add(alias((Expression) one.transform(new Windowed(this, rows, grouping)), "__of" + sent.size()));
+                    places.add(Integer.valueOf(stay.size()));
+                    stay.add(alias((Expression) output.transform(new Windowed(this, rows, grouping)), "__of" + stay.size()));
                 }
+            }
+            for (int i = 0; i < places.size(); i++) {
+                int place = ((Integer) places.get(i)).intValue();
+                places.set(i, Integer.valueOf(place < 0 ? stay.size() - 1 - place : place));
             }
         }
 
-        private Integer listed(AggregateExpression one, List rows, List listed) {
-            for (int i = 0; i < listed.size(); i += 2) {
+        List sent() {
+            List found = new ArrayList(stay);
+            found.addAll(fields);
+            return found;
+        }
+
+        String step() {
+            List at = new ArrayList();
+            for (int i = 0; i < keys.size(); i++) {
+                at.add(Integer.valueOf(begin + i));
+            }
+            return "[\"group\", " + stay.size() + ", " + at + ", " + lists + "]";
+        }
+
+        /** Which of the lists it is. */
+        private int listed(AggregateExpression one, List rows) {
+            for (int i = 0; i < listed.size(); i++) {
                 if (isSame(one, (Expression) listed.get(i))) {
-                    return (Integer) listed.get(i + 1);
+                    return i;
                 }
             }
             Expression row = (Expression) list(one.aggregateFunction().children()).get(0);
-            if (one.filter().isDefined()) {
-                row = new If((Expression) one.filter().get(), row, new Literal(null, row.dataType()));
+            Expression filter = one.filter().isDefined() ? (Expression) one.filter().get() : null;
+            StringBuilder told = new StringBuilder("[{");
+            StructField[] parts = ((StructType) row.dataType()).fields();
+            for (int i = 0; i < parts.length; i++) {
+                Expression part = row instanceof CreateNamedStruct
+                    ? (Expression) list(((CreateNamedStruct) row).valExprs()).get(i)
+                    : new GetStructField(row, i, scala.Option.empty());
+                told.append(i == 0 ? "\"" : ", \"").append(parts[i].name()).append("\": ").append(field(part, filter, rows));
             }
-            Integer at = Integer.valueOf(sent.size());
-            Alias column = alias(row, "__list" + at);
-            rows.add(column);
-            sent.add(column.toAttribute().withNullability(true));
-            lists.add(at);
+            if (!(row instanceof CreateNamedStruct)) {
+                filter = filter == null ? new IsNotNull(row) : new And(filter, new IsNotNull(row));
+            }
+            int there = filter == null ? 0 : field(new Literal(Boolean.TRUE, BooleanType$.MODULE$), filter, rows);
+            lists.add(told.append("}, ").append(filter == null && !keys.isEmpty() ? "null" : "" + there).append("]"));
             listed.add(one);
-            listed.add(at);
+            return lists.size() - 1;
+        }
+
+        /** The column of the rows that has a value; where the filter is not true it is not computed. */
+        private int field(Expression one, Expression filter, List rows) {
+            if (filter != null && !(one instanceof Attribute)) {
+                one = new If(filter, one, new Literal(null, one.dataType()));
+            }
+            int at = -1;
+            for (int i = 0; i < rows.size() && at < 0; i++) {
+                Expression other = value((Expression) rows.get(i));
+                at = one.deterministic() && one.semanticEquals(other) ? fields.indexOf(attribute(rows, i)) : -1;
+            }
+            if (at < 0) {
+                at = fields.size();
+                rows.add(alias(one, "__field" + at));
+                fields.add(attribute(rows, rows.size() - 1));
+            }
             return at;
+        }
+
+        private static Attribute attribute(List rows, int at) {
+            return ((NamedExpression) rows.get(at)).toAttribute().withNullability(true);
         }
 
         /** The column in which a window has the value of a whole group. */
@@ -760,12 +835,10 @@ public class Passes extends Rule {
         return out.array();
     }
 
-    /** Whether the worker can make the lists of these groups: there is one, keys are equal where their values are, and
-     *  all else is one value of each group. */
+    /** Whether the worker can make the lists of these groups: there is one, and all else is one value of each group. */
     private static boolean isGrouped(List keys, List outputs) {
         for (int i = 0; i < keys.size(); i++) {
-            String kind = ((Expression) keys.get(i)).dataType().typeName();
-            if (!EXACT.contains(kind) && !kind.startsWith("decimal")) {
+            if (!travels(((Expression) keys.get(i)).dataType())) {
                 return false;
             }
         }
@@ -780,8 +853,9 @@ public class Passes extends Rule {
         return lists;
     }
 
-    private static final Set EXACT = new HashSet(java.util.Arrays.asList(new Object[] {"boolean", "byte", "short",
-        "integer", "long", "string", "date", "timestamp", "timestamp_ntz"}));
+    /** Types of keys that Spark sorts by as fast as by any number. */
+    private static final Set NUMBERS = new HashSet(java.util.Arrays.asList(new Object[] {"byte", "short", "integer",
+        "long", "date", "timestamp", "timestamp_ntz"}));
 
     /** Whether keys and windows can say it: aggregates of the rows of a group, and nothing that is read beside them. */
     private static boolean isOfGroup(Expression one, List keys) {
@@ -807,7 +881,8 @@ public class Passes extends Rule {
             return false;
         }
         AggregateExpression list = (AggregateExpression) one;
-        return list.aggregateFunction() instanceof CollectList && !list.isDistinct() && travels(list.dataType());
+        return list.aggregateFunction() instanceof CollectList && !list.isDistinct() && travels(list.dataType())
+            && ((ArrayType) list.dataType()).elementType() instanceof StructType;
     }
 
     private static boolean isCount(Expression one) {
@@ -897,6 +972,14 @@ public class Passes extends Rule {
 
     private static boolean isIt(Expression one, Attribute attribute) {
         return one instanceof Attribute && ((Attribute) one).exprId().equals(attribute.exprId());
+    }
+
+    private static boolean onlyNames(List all) {
+        List values = new ArrayList();
+        for (int i = 0; i < all.size(); i++) {
+            values.add(value((Expression) all.get(i)));
+        }
+        return onlyAttributes(values);
     }
 
     private static boolean onlyAttributes(List all) {

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from runtime.sources.group_task import grouped, is_large, rows_of, values
+from runtime.sources.group_task import aggregates_of, grouped, rows_of, values
 from runtime.sources.window_task import halves, of_numbered, of_rows, whole
 
 #: What a worker's DuckDB may take.
@@ -20,8 +20,6 @@ MEMORY = "512MB"
 ROWS, BYTES = 40_000, 16_000_000
 #: So many times as much where the rows are those of groups, which are fewer.
 GROUPED = 5
-#: Texts and names within DuckDB's SQL.
-QUOTED = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")""")
 #: Characters of a value that a message shows.
 SHOWN = 200
 #: Around the message of an error, so that it is found in what Spark makes of it.
@@ -73,12 +71,15 @@ class Asking:
         return pyarrow.concat_tables([self.asked(part, expressions) for part in (table[:half], table[half:])])
 
     def asked_at_once(self, table: Any, expressions: Any) -> Any:
-        large = {name: kind for name, kind in self.inputs if is_large(table.column(name))}
-        over = [(over_rows(sql, large), *types) for sql, *types in expressions] if large else []
-        if not over or any(sql is None for sql, *_ in over):
+        import pyarrow
+
+        found: dict[str, list[str]] = {}
+        asked = [(aggregates_of(sql, found), *types) for sql, *types in expressions]
+        if not found:
             return ask(table, select(self.inputs, expressions), self.memory)
-        rows = {f"__{name}": values(table.column(name)) for name in large}
-        return ask(table, select([i for i in self.inputs if i[0] not in large], over), self.memory, rows)
+        table = table.append_column("g", pyarrow.arange(0, table.num_rows))
+        rows = {f"__{name}": values(table.column(name)) for name in found}
+        return ask(table, select(self.inputs, asked, found), self.memory, rows)
 
     def check(self) -> None:
         unfit = missing(self.versions) if self.versions else ""
@@ -113,6 +114,15 @@ class Asking:
         except Exception as error:
             return str(error) or type(error).__name__
         return ""
+
+    def comparable(self, column: Any) -> Any:
+        """A column as one of which Arrow says what DuckDB finds equal."""
+        import pyarrow
+
+        if not (pyarrow.types.is_nested(column.type) or pyarrow.types.is_floating(column.type)):
+            return column
+        keys = "SELECT create_sort_key(k, 'ASC NULLS LAST') FROM __batch"
+        return ask(pyarrow.table({"k": column}), keys, self.memory).column(0).combine_chunks()
 
     def too_much(self, rows: int, of: str = "group") -> str:
         return self.told(
@@ -162,7 +172,7 @@ def passer(told: bytes) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """A function of record batches. Told as JSON: `calls`, each with what `Asking` needs and an Arrow schema of its
     answers; `steps` over the columns of a batch: `["call", name, columns]`, whose answers are further columns, and
     `["keep", column]`, by which other rows are left out; `back`, the columns that are the result, named c0, c1 and so
-    on. The first step may be `["group", keys, lists]`, see `grouped`, or `["whole", column]`, which says of which
+    on. The first step may be `["group", stay, keys, lists]`, see `grouped`, or `["whole", column]`, which says of which
     partition a row is: then those after it are `["window", name, columns]`, -1 for an input that is no list."""
 
     def through(batches: Iterator[Any]) -> Iterator[Any]:
@@ -187,23 +197,51 @@ def passer(told: bytes) -> Callable[[Iterator[Any]], Iterator[Any]]:
             found = grouped(gathered(batches, GROUPED), next(iter(asking.values())), *how)
         elif steps[0][0] == "whole":
             (_, key), *steps = steps
-            found = whole(gathered(batches, GROUPED), key, next(iter(asking.values())))
+            parts = whole(gathered(batches, GROUPED), key, next(iter(asking.values())))
+            found = (batch.columns for batch in parts)
             steps = [["call", name, [*(at for at in places if at >= 0), key]] for _, name, places in steps]
         else:
-            found = gathered(batches)
-        for batch in found:
-            columns = batch.columns
+            found = (batch.columns for batch in gathered(batches))
+        for columns in found:
+            batch = Columns(columns)
             for kind, *rest in steps:
                 if kind == "call":
                     name, places = rest
-                    given = [columns[i] for i in places] or [pyarrow.repeat(1, len(columns[0]))]
-                    answers = asking[name].answers(given)
-                    columns += [a if a.type == to else a.cast(to) for a, to in zip(answers, kinds[name])]
+                    batch.called(asking[name], places, kinds[name])
                 else:
-                    columns = kept(columns, columns[rest[0]])
-            yield pyarrow.RecordBatch.from_arrays([columns[i] for i in plan["back"]], names)
+                    batch.keep(rest[0])
+            yield pyarrow.RecordBatch.from_arrays([batch.value(i) for i in plan["back"]], names)
 
     return through
+
+
+class Columns:
+    """The columns of a batch, and answers, which are asked for when they are needed: not of rows that are left out."""
+
+    def __init__(self, columns: list[Any]) -> None:
+        self.columns = [*columns]
+        self.calls: dict[int, tuple[Asking, list[int], list[Any], int]] = {}
+
+    def called(self, asking: Asking, places: list[int], kinds: list[Any]) -> None:
+        first = len(self.columns)
+        self.columns += [None] * len(kinds)
+        self.calls.update(dict.fromkeys(range(first, len(self.columns)), (asking, places, kinds, first)))
+
+    def value(self, at: int) -> Any:
+        import pyarrow
+
+        if self.columns[at] is None:
+            asking, places, kinds, first = self.calls[at]
+            given = [self.value(i) for i in places] or [pyarrow.repeat(1, len(self.columns[0]))]
+            answers = zip(asking.answers(given), kinds)
+            self.columns[first : first + len(kinds)] = [a if a.type == to else a.cast(to) for a, to in answers]
+        return self.columns[at]
+
+    def keep(self, at: int) -> None:
+        """Leaves out the rows for which a Boolean is not true."""
+        wanted = self.value(at)
+        if wanted.true_count < len(wanted):
+            self.columns = [None if c is None else c.filter(wanted) for c in self.columns]
 
 
 def gathered(batches: Iterator[Any], times: int = 1) -> Iterator[Any]:
@@ -212,18 +250,15 @@ def gathered(batches: Iterator[Any], times: int = 1) -> Iterator[Any]:
     import pyarrow
 
     waiting: list[Any] = []
+    rows = size = 0
     for batch in batches:
         waiting.append(batch)
-        if sum(b.num_rows for b in waiting) >= times * ROWS or sum(b.nbytes for b in waiting) >= times * BYTES:
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= times * ROWS or size >= times * BYTES:
             yield pyarrow.concat_batches(waiting)
-            waiting = []
+            waiting, rows, size = [], 0, 0
     if waiting:
         yield pyarrow.concat_batches(waiting)
-
-
-def kept(columns: list[Any], wanted: Any) -> list[Any]:
-    """The rows for which a Boolean is true."""
-    return columns if wanted.true_count == len(wanted) else [c.filter(wanted) for c in columns]
 
 
 def missing(versions: dict[str, str]) -> str:
@@ -250,14 +285,25 @@ def packages() -> dict[str, str]:
     return found
 
 
-def select(inputs: Any, expressions: Any) -> str:
+def select(inputs: Any, expressions: Any, aggregates: dict[str, list[str]] | None = None) -> str:
+    """`aggregates` are those of the rows of lists, by the list, which are the columns m0, m1 and so on of `__` and its
+    name: DuckDB computes them for all groups at once, and would hold a list for each expression over it."""
     plain = {"BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DOUBLE", "FLOAT", "VARCHAR", "DATE", "TIMESTAMP"}
-    given = ", ".join(f"{n}" if kind in plain | {"JSON"} else f"CAST({n} AS {kind}) AS {n}" for n, kind in inputs)
+    used = set(re.findall(r"\bi\d*\b", " ".join(sql for sql, *_ in expressions)))
+    given = ["g"] if aggregates else ["1"]
+    given += [n if kind in plain | {"JSON"} else f"CAST({n} AS {kind}) AS {n}" for n, kind in inputs if n in used]
     wanted = ", ".join(
         f"{sql} AS f{i}" if kind == carried else f"CAST({sql} AS {carried}) AS f{i}"
         for i, (sql, kind, carried) in enumerate(expressions)
     )
-    return f"SELECT {wanted} FROM (SELECT {given or 1} FROM __batch)"
+    text = f"SELECT {wanted} FROM (SELECT {', '.join(given)} FROM __batch) AS __batch"
+    for name, found in (aggregates or {}).items():
+        rows = f"(SELECT g, CAST(u AS {dict(inputs)[name][:-2]}) AS __u FROM __{name})"
+        asked = ", ".join(f"{sql} AS m{i}" for i, sql in enumerate(found))
+        none = ", ".join(f"{sql} AS n{i}" for i, sql in enumerate(found))  # of a group without rows
+        text += f" LEFT JOIN (SELECT g, {asked} FROM {rows} GROUP BY g) AS __{name} USING (g)"
+        text += f" CROSS JOIN (SELECT {none} FROM {rows} WHERE false) AS __none_{name}"
+    return f"{text} ORDER BY __batch.g" if aggregates else text
 
 
 def shown_of(column: Any) -> str:
@@ -265,20 +311,6 @@ def shown_of(column: Any) -> str:
     value = column[0]
     begin = value.values[:SHOWN].to_pylist() if rows_of(column) > SHOWN else value.as_py()
     return str(begin)[:SHOWN]
-
-
-def over_rows(sql: str, kinds: dict[str, str]) -> str | None:
-    """An expression over lists as one over their rows: beside its rows a list would be held twice. None where it asks
-    for more of a list than its rows."""
-    parts = QUOTED.split(sql)
-    unnested = [f"(SELECT unnest({name}) AS u)" for name in kinds]
-    left = re.sub("|".join(map(re.escape, unnested)), "", " ".join(parts[::2]))
-    if re.search(rf"\b(?:{'|'.join(kinds)})\b", left):
-        return None
-    for text, (name, kind) in zip(unnested, kinds.items()):
-        rows = f"(SELECT CAST(u AS {kind[:-2]}) AS u FROM __{name})"
-        parts[::2] = [part.replace(text, rows) for part in parts[::2]]
-    return "".join(parts)
 
 
 def ask(table: Any, sql: str, memory: str, others: dict[str, Any] | None = None) -> Any:

@@ -3,99 +3,107 @@ duck_task do."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from runtime.sources.duck_task import Asking
 
-#: Bytes of the values of a group, at most; with more rows than so many it is asked for alone, without a list.
-GROUP, LARGE = 512_000_000, 500_000
+#: Bytes of the values of a group, at most.
+GROUP = 512_000_000
+#: Texts and names within DuckDB's SQL, and what an aggregate of the rows of a list ends with.
+QUOTED = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*["]""")
+UNNESTED = re.compile(r" FROM \(SELECT unnest\((i\d+)\) AS __u\)\)")
 
 
-def grouped(batches: Iterator[Any], asking: Asking, keys: int, lists: list[int]) -> Iterator[Any]:
-    """The groups of rows that come in the order of the first `keys` columns. Where there are none all rows are one
-    group, behind a first one that is none. Of each group come these `lists` (places of columns) of what is not NULL, of
-    the other columns the value of its first row, and then the number of its rows; a large one comes alone. One that
-    does not fit is an error of `asking`."""
-    import pyarrow
+def grouped(
+    batches: Iterator[Any], asking: Asking, stay: int, keys: list[int], lists: list[Any]
+) -> Iterator[list[Any]]:
+    """The groups of rows of which those of one number, their first column, come together: columns of what stays of each
+    group, the number of its rows, and its lists.
 
-    pieces: list[Any] = []  # of the last group, of which more may come
+    `stay` columns have one value in all rows of a group; in the places of `keys` it tells them apart. Without keys all
+    rows are one group, behind a first one that is none. Then follow a number for the order of the rows, and the columns
+    of `lists`: each is told as the places of its fields by their names, and that of what is NULL in a row which
+    is not in the list. A group that does not fit is an error of `asking`."""
+
+    pieces: list[Any] = []  # of the last number, of which more may come
     for batch in batches:
-        if pieces and not is_one(pieces[-1], batch, keys):
-            yield listed(pyarrow.concat_batches(pieces), keys, lists)
-            pieces = []
-        first = begins(batch, keys)
-        last, rows = first[-1].as_py(), sum(piece.num_rows for piece in pieces)
-        if not last:
-            pieces.append(batch)
-            if sum(piece.nbytes for piece in pieces) > GROUP:
-                raise ValueError(asking.too_much(rows + batch.num_rows))
-            continue
-        if rows > LARGE:
-            end = first[1].as_py()
-            yield listed(pyarrow.concat_batches([*pieces, batch.slice(0, end)]), keys, lists)
-            pieces, batch, last = [], batch.slice(end), last - end
-        if pieces or last:
-            yield listed(pyarrow.concat_batches([*pieces, batch.slice(0, last)]), keys, lists)
-        pieces = [batch.slice(last)]
+        by = batch.column(0)
+        if keys and pieces and not pieces[-1].column(0)[-1].equals(by[0]):
+            yield listed(pieces, asking, stay, keys, lists)
+        last = begins(changes(by))[-1].as_py() if keys else 0
+        if last:
+            pieces.append(batch.slice(0, last))
+            yield listed(pieces, asking, stay, keys, lists)
+        pieces.append(batch.slice(last))
+        if sum(piece.nbytes for piece in pieces) > GROUP:
+            raise ValueError(asking.too_much(sum(piece.num_rows for piece in pieces)))
     if pieces:
-        yield listed(pyarrow.concat_batches(pieces), keys, lists)
+        yield listed(pieces, asking, stay, keys, lists)
 
 
-def is_one(batch: Any, following: Any, keys: int) -> bool:
-    """Whether the last group of some rows goes on in the following."""
-    import pyarrow
+def changes(column: Any) -> Any:
+    """Of each value but the first, whether it is another one than that before."""
+    import pyarrow.compute as pc
 
-    both = pyarrow.concat_batches([batch.slice(batch.num_rows - 1), following.slice(0, 1)])
-    return len(begins(both, keys)) == 1
+    one, other = column.slice(1), column.slice(0, len(column) - 1)
+    differ = pc.fill_null(pc.not_equal(one, other), False)
+    return pc.or_(differ, pc.not_equal(pc.is_null(one), pc.is_null(other)))
 
 
-def begins(batch: Any, keys: int) -> Any:
-    """Where groups begin in rows of which there are some."""
+def begins(changed: Any) -> Any:
+    """Where groups begin."""
     import pyarrow
     import pyarrow.compute as pc
 
-    first = pyarrow.array([0], pyarrow.uint64())
-    changes = None
-    for column in batch.columns[:keys]:
-        one, other = column.slice(1), column.slice(0, len(column) - 1)
-        differ = pc.fill_null(pc.not_equal(one, other), False)
-        differ = pc.or_(differ, pc.not_equal(pc.is_null(one), pc.is_null(other)))
-        changes = differ if changes is None else pc.or_(changes, differ)
-    if changes is None:
-        return first
-    return pyarrow.concat_arrays([first, pc.add(pc.indices_nonzero(changes), pyarrow.scalar(1, pyarrow.uint64()))])
+    first = pyarrow.array([0], pyarrow.int32())
+    return pyarrow.concat_arrays([first, pc.add(pc.indices_nonzero(changed), 1).cast(pyarrow.int32())])
 
 
-def listed(batch: Any, keys: int, lists: list[int]) -> Any:
-    """A row for each group, as `grouped` says."""
+def in_order(batch: Any, asking: Asking, stay: int, keys: list[int]) -> tuple[Any, Any]:
+    """The rows of a group side by side in the order in which they were read, and where others begin. Sorted by their
+    number those of two groups may be mixed, which is rare, and those that Spark read in parts, or laid aside."""
     import pyarrow
     import pyarrow.compute as pc
 
-    first = begins(batch, keys)
-    ends = pyarrow.concat_arrays([first.cast(pyarrow.int32()), pyarrow.array([batch.num_rows], pyarrow.int32())])
-    found = []
-    for at, column in enumerate(batch.columns):
-        if at not in lists:
-            found.append(column.take(first))
-            continue
+    by, *others = [batch.column(0), *(asking.comparable(batch.column(at)) for at in keys if at)]
+    order, changed = batch.column(stay), changes(by)
+    mixed = [pc.less(order.slice(1), order.slice(0, len(order) - 1)), *map(changes, others)]
+    if not any(pc.any(pc.and_not(one, changed)).as_py() for one in mixed):
+        return batch, begins(changed if keys else pyarrow.nulls(0, pyarrow.bool_()))
+
+    table = pyarrow.table([by, *others, order], [str(at) for at in range(len(others) + 2)])
+    rows = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in table.column_names])
+    changed = changes(by.take(rows))
+    for one in others:
+        changed = pc.or_(changed, changes(one.take(rows)))
+    return batch.take(rows), begins(changed)
+
+
+def listed(pieces: list[Any], asking: Asking, stay: int, keys: list[int], lists: list[Any]) -> list[Any]:
+    """The columns of the groups of these rows, of which none are kept, as `grouped` says."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    batch = pyarrow.concat_batches(pieces)
+    pieces.clear()
+    batch, first = in_order(batch, asking, stay, keys)
+    ends = pyarrow.concat_arrays([first, pyarrow.array([batch.num_rows], pyarrow.int32())])
+    rows = pc.subtract(ends.slice(1), first).cast(pyarrow.int64())
+    found = [*(column.take(first) for column in batch.columns[:stay]), rows if keys else pc.subtract(rows, 1)]
+    values = batch.columns[stay:]
+    for fields, there in lists:
+        left = None if there is None else values[there].is_null()
+        row = pyarrow.StructArray.from_arrays([values[at] for at in fields.values()], [*fields], mask=left)
         offsets = ends
-        if column.null_count:
-            there = column.is_valid()
-            before = pyarrow.concat_arrays(
-                [pyarrow.array([0], pyarrow.int32()), pc.cumulative_sum(there.cast("int32"))]
-            )
-            offsets, column = before.take(ends), column.filter(there)
-        found.append(pyarrow.ListArray.from_arrays(offsets, column))
-    rows = pc.subtract(ends.slice(1), ends.slice(0, len(ends) - 1)).cast(pyarrow.int64())
-    found.append(rows if keys else pc.subtract(rows, 1))
-    return pyarrow.RecordBatch.from_arrays(found, [str(i) for i in range(len(found))])
-
-
-def is_large(column: Any) -> bool:
-    """Whether it is the list of one large group."""
-    return len(column) == 1 and rows_of(column) > LARGE
+        if left is not None:
+            kept = pc.cumulative_sum(pc.invert(left).cast("int32"))
+            offsets = pyarrow.concat_arrays([pyarrow.array([0], pyarrow.int32()), kept]).take(ends)
+            row = row.drop_null()
+        found.append(pyarrow.ListArray.from_arrays(offsets, row))
+    return found
 
 
 def rows_of(column: Any) -> int:
@@ -107,7 +115,25 @@ def rows_of(column: Any) -> int:
 
 
 def values(column: Any) -> Any:
-    """The rows of a list, `u`, as a table."""
+    """The rows of lists, `u`, each with the number of its list, `g`, as a table."""
     import pyarrow
+    import pyarrow.compute as pc
 
-    return pyarrow.table({"u": column.chunk(0).flatten()})
+    return pyarrow.table({"g": pc.list_parent_indices(column), "u": pc.list_flatten(column)})
+
+
+def aggregates_of(sql: str, found: dict[str, list[str]]) -> str:
+    """An expression over lists without the aggregates of their rows, which are `found` by the name of the list."""
+    masked = QUOTED.sub(lambda text: "_" * len(text[0]), sql)
+    for over in reversed(list(UNNESTED.finditer(masked))):
+        begin, depth = over.start(), 1
+        while depth:
+            begin -= 1
+            depth += {"(": -1, ")": 1}.get(masked[begin], 0)
+        name, aggregate = over[1], sql[begin + len("(SELECT ") : over.start()]
+        known = found.setdefault(name, [])
+        known += [] if aggregate in known else [aggregate]
+        at = known.index(aggregate)
+        told = f"CASE WHEN __{name}.g IS NULL THEN __none_{name}.n{at} ELSE __{name}.m{at} END"
+        sql = f"{sql[:begin]}({told}){sql[over.end() :]}"
+    return sql

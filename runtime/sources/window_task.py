@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from runtime.sources.group_task import GROUP, begins, is_one
+from runtime.sources.group_task import GROUP, begins, changes
 
 #: A window over the list of a partition, of which one row's value is taken (`grouping/partitions.py`).
 OVER_LIST = re.compile(
@@ -51,11 +51,11 @@ def whole(batches: Iterator[Any], key: int, asking: Any) -> Iterator[Any]:
 
     pieces: list[Any] = []
     for batch in batches:
-        of = [piece.select([key]) for piece in (*pieces[-1:], batch)]
-        if pieces and not is_one(of[0], of[1], 1):
+        part = batch.column(key)
+        if pieces and not pieces[-1].column(key)[-1].equals(part[0]):
             yield pyarrow.concat_batches(pieces)
             pieces = []
-        last = begins(of[-1], 1)[-1].as_py()
+        last = begins(changes(part))[-1].as_py()
         if last:
             yield pyarrow.concat_batches([*pieces, batch.slice(0, last)])
             pieces, batch = [], batch.slice(last)
@@ -68,6 +68,6 @@ def whole(batches: Iterator[Any], key: int, asking: Any) -> Iterator[Any]:
 
 def halves(table: Any) -> tuple[Any, ...]:
     """Two tables of whole partitions, or the one that there is; `PART` is their column."""
-    first = begins(table.select([PART]).combine_chunks().to_batches()[0], 1)
+    first = begins(changes(table.column(PART).combine_chunks()))
     middle = first[len(first) // 2].as_py()
     return (table[:middle], table[middle:]) if middle else (table,)

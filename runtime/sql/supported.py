@@ -196,7 +196,8 @@ def _functions() -> list[str]:
         named(scalars()),
         "",
         "DuckDB, over the rows that Spark sorted for a group, or for a window: aggregates with an ORDER BY "
-        f"or DISTINCT that is not Spark's, and {named(others)}. The values of a group have to fit into 512 MB, some "
+        f"or DISTINCT that is not Spark's, and {named(others)}; beside one of these also the others of the SELECT but "
+        "for count(*), and HAVING. The values of a group have to fit into 512 MB, some "
         "twenty million numbers, and so have those of a partition of such a window. Window frames in GROUPS, with "
         "EXCLUDE, over times, of months with days, and what else Spark has not, it computes over whole partitions; "
         "with ONDATRA_PLAIN_BUILD=1, or another Spark than Ondatra was tried with, over a list of the partition for "

@@ -112,8 +112,11 @@ def test_conditions_and_expressions_of_one_table_are_one_pass_that_sends_and_giv
 
 def test_spark_makes_no_list_of_a_group_and_one_pass_answers_for_all_its_aggregates(spark: Any) -> None:
     found = plan(
-        spark, "SELECT name, median(id) AS m, mode(note) AS o, count(*) AS n FROM t GROUP BY name HAVING n > 1"
+        spark,
+        "SELECT name, median(id) AS m, mode(note) AS o, count(*) AS n, sum(id) AS s, count(DISTINCT note) AS c FROM t "
+        "GROUP BY name HAVING n > 1 AND median(id) > sum(id)",
     )
+    assert "Window" not in found
     assert (found.count("MapInArrow"), "collect_list" in found, "Aggregate" in found) == (1, False, False)
 
 
@@ -192,6 +195,7 @@ def test_a_model_that_only_hands_on_many_columns_keeps_them_from_the_worker(spar
         "SELECT i4 AS k, list(name ORDER BY id) AS l, count(*) AS n, median(id) + max(id) AS m, sum(i8) FILTER (WHERE "
         "id > 0) AS s FROM v GROUP BY k HAVING count(*) > 1 ORDER BY mode(name)",
         "SELECT b, i1, i2, i8, n, s, d, t, z, list(name) AS l, any_value(r) AS a FROM v GROUP BY ALL ORDER BY l",
+        "SELECT f4, f8, x, h, l, r, list(name) AS g, max(f8) AS a FROM v GROUP BY ALL HAVING mode(id) >= 0 ORDER BY g",
         "SELECT list(name) FILTER (WHERE id <> 1) AS l, mode(m) AS m, max(s) AS s, count(i4) AS c, count(*) n FROM v",
         "SELECT list(name) AS l, median(i4) AS m, sum(i4) AS s, count(s) AS c, count(*) AS n FROM v WHERE id > 9",
         "SELECT id, name, t, m['a'] AS h, median(i4) OVER (PARTITION BY s, r, l ORDER BY id GROUPS 1 PRECEDING) AS a, "

@@ -40,6 +40,7 @@ class Expressions:
         self.unnested: dict[str | int, E] = {}  # by form; by id() what may stand once, in the select list
         self.plain_in: set[int] = set()
         self.plain: dict[int, bool] = {}
+        self.all_asked = False  # whether its aggregates are DuckDB's
         self._below: Place | None = None
         self._partitions: dict[str, Place] = {}
         self._groups: dict[str, Node] | None = None

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from runtime.sql.asking import tree
 from runtime.sql.asking.scope import call, column, where
 from runtime.sql.asking.tree import Node
 from runtime.sql.asking.types import BOOLEAN, DOUBLE, INTEGER, Type, UnknownType, declared, spark_type
@@ -54,7 +55,7 @@ def write(w: Expressions, node: Node, over: str = "", *others: str) -> E:
     part."""
     with nullcontext() if over else w.below():
         made = None if others else own(w, node, over)
-        if made:
+        if made and (over or not w.all_asked or is_count_of_rows(node)):
             return made
         rows, asked = _collected(w, arguments_of(node), node, (over, *others))
     with w.at(grouped=w.grouped) if over else nullcontext():
@@ -73,6 +74,28 @@ def check(w: Expressions, node: Node, over: str) -> None:
     if w.is_mixed(node):
         told = f"{name}() over columns both of its own query and of the one around it"
         raise Refused(told, where(node), hint=False)
+
+
+def settled(w: Expressions, parts: list[Any]) -> list[Any]:
+    """The parts of a SELECT. Beside an aggregate that is DuckDB's its others are too: it has the rows anyway, for
+    which Spark's own would be windows."""
+    names = w.scope.gate.aggregates
+    found = [(n["function_name"], ordered_by(n)) for n in tree.own(parts) if tree.is_called(n, names)]
+    w.all_asked = any(name not in WRITERS or orders and name not in ORDERLESS for name, orders in found)
+    return parts
+
+
+def settle_having(w: Expressions, node: Node) -> None:
+    """HAVING is DuckDB's then, so that no list comes back for Spark to leave out its group."""
+    below = list(tree.own(node))
+    beside = any(n.get("class") in ("SUBQUERY", "WINDOW") or n.get("type") == "GROUPING_FUNCTION" for n in below)
+    if w.all_asked and not beside and w.scope.has_aggregate(node):
+        w.plain[id(node)] = False
+
+
+def is_count_of_rows(node: Node) -> bool:
+    """Whether it is a plain count(*)."""
+    return node["function_name"] in ("count", "count_star") and not node["arguments"] and not node.get("filter")
 
 
 def arguments_of(node: Node) -> list[Node]:
@@ -220,9 +243,9 @@ def by(w: Expressions, found: list[E], nodes: list[Node], node: Node) -> str | N
 
 
 def _collected(w: Expressions, arguments: list[Node], node: Node, windows: tuple[str, ...]) -> tuple[E, Node]:
-    """The rows of a group as a list of structs, and the aggregate over one of them, `u`."""
+    """The rows of a group as a list of structs, and the aggregate over them, `__u`."""
     fields: list[E] = []
-    taken = taker(w, fields)
+    taken = taker(w, fields, "__u")
     asked = {**node, "class": "FUNCTION", "type": "FUNCTION", "alias": "", "filter": None}
     asked["arguments"] = [{"name": "", "expression": taken(a)} for a in arguments]
     orders = [{**o, "expression": taken(o["expression"])} for o in ordered_by(node)]
@@ -237,14 +260,14 @@ def _collected(w: Expressions, arguments: list[Node], node: Node, windows: tuple
     return E(lists[0] if len(lists) == 1 else f"concat({', '.join(lists)})", listed(fields)), asked
 
 
-def taker(w: Expressions, fields: list[E]) -> Callable[[Node], Node]:
-    """What makes of an expression the field of a collected row, `u`, that holds it."""
+def taker(w: Expressions, fields: list[E], row: str) -> Callable[[Node], Node]:
+    """What makes of an expression the field of a collected row that holds it."""
 
     def field(item: Node) -> Node:
         e = w.write(item)
         if e not in fields:
             fields.append(e)
-        return column("u", f"a{fields.index(e)}")
+        return column(row, f"a{fields.index(e)}")
 
     def taken(item: Node) -> Node:
         if w.is_constant(item):
@@ -271,7 +294,7 @@ def _answered(w: Expressions, rows: E, asked: Node, node: Node) -> E:
     keys = ("distinct", "export_state", "is_operator", "schema", "catalog", "query_location", "query_location_length")
     plain = {**call(node["function_name"]), **{k: asked[k] for k in (*keys, "arguments", "order_bys") if k in asked}}
     text = w.scope.gate.spelt(plain)
-    try:
-        return w.over(f"(SELECT {text} FROM (SELECT unnest({{0}}) AS u))", [rows], w.type(node), node)
+    try:  # in these words `group_task` knows it
+        return w.over(f"(SELECT {text} FROM (SELECT unnest({{0}}) AS __u))", [rows], w.type(node), node)
     except UnknownType as error:
         raise Refused(f"{node['function_name']}() of a value of type {error}", where(node)) from None

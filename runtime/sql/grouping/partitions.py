@@ -32,7 +32,7 @@ def write(w: Expressions, node: Node) -> E:
     by = ", ".join(equality.key(w, part, "PARTITION BY") for part in node["partitions"])
     keys = f"{f'PARTITION BY {by} ' if by else ''}ORDER BY {NUMBER}"
     fields: list[E] = [E(NUMBER, BIGINT)]
-    taken = aggregates.taker(w, fields)
+    taken = aggregates.taker(w, fields, "u")
 
     # its keys stand in it too: DuckDB may be given the rows of several partitions
     asked = below(node, lambda item: taken(item) if "class" in item else None)

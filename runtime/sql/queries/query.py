@@ -13,7 +13,7 @@ from runtime.sql.asking.tree import Node, first_offset, own
 from runtime.sql.asking.types import name_quoted
 from runtime.sql.expressions import correlated, held, tableless
 from runtime.sql.expressions.expr import E, Expressions
-from runtime.sql.grouping import equality
+from runtime.sql.grouping import aggregates, equality
 from runtime.sql.grouping.orders import position
 from runtime.sql.model import Refused
 from runtime.sql.scalar import alike, collations
@@ -136,7 +136,7 @@ class Queries:
         if apart := around.parted(writer, {**node, "select_list": shown, **clauses}, aliases):
             return self.around(apart, whole, scope, described)
         first, *others = clauses.values()
-        later = [projections, groups, others, node["modifiers"]]
+        later = aggregates.settled(writer, [projections, groups, others, node["modifiers"]])
         source = lent.lent(writer, source, [first, later], [*groups, *conditions.unjoined(writer, first)], first)
         out = Select([n for n, _ in described], [], [t for _, t in described], source)
         out.projections, out.aliases = projections, aliases
@@ -183,6 +183,7 @@ class Queries:
     ) -> None:
         """HAVING and QUALIFY."""
         if clauses["having"]:
+            aggregates.settle_having(writer, clauses["having"])
             out.having = held.condition(writer, clauses["having"])
             below = own([clauses["having"], *others])
             grouping = any(n.get("type") == "GROUPING_FUNCTION" for n in own(clauses["having"]))
