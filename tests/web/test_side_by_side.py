@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.db import connection
 
 from ondatra_web.models import ModelState, Run, Workspace
 from ondatra_web.runs import execution, report
@@ -110,16 +111,20 @@ def test_a_table_that_another_process_writes_is_waited_for(project: Workspace) -
     model(project, "a.other", "SELECT 1 AS id", sink=False)
     other = TableLocks(project.pk)
     assert other.take("a.base") and other.take("a.base") and not TableLocks(project.pk).take("a.base")
-    freed = []
-    threading.Timer(3, lambda: (freed.append(time.monotonic()), other.close())).start()
 
+    def free_once_the_other_is_built() -> None:
+        end = time.monotonic() + 60
+        while not ModelState.objects.filter(name="a.other", last_run_at__isnull=False) and time.monotonic() < end:
+            time.sleep(0.05)
+        other.close()
+        connection.close()
+
+    threading.Thread(target=free_once_the_other_is_built).start()
     walk = prepare(project)
     execution.run_line(walk, {}, trigger="command")
 
     assert {n: r.action for n, r in walk.results.items()} == {"a.base": "built", "a.other": "built"}
-    assert (
-        freed and ModelState.objects.get(name="a.other").last_run_at < ModelState.objects.get(name="a.base").last_run_at
-    )
+    assert ModelState.objects.get(name="a.other").last_run_at < ModelState.objects.get(name="a.base").last_run_at
     assert TableLocks(project.pk).take("a.base"), "the walk keeps its lock"
 
 
