@@ -51,13 +51,12 @@ def asked(w: Expressions, items: Any, whole: Sequence[Node]) -> dict[str, Type]:
     out: dict[str, Type] = {}
     called = {*w.scope.gate.aggregates, *(UNNESTING if w.scope.sources else ())}
     for part in [*whole, *own(items)]:
+        paths = []
         if part.get("class") == "SUBQUERY":
             names = Names(w, part["subquery"])
             paths = [path for path in columns(walk(part["subquery"])) if names.is_from_beyond(path)]
-        elif part.get("class") == "WINDOW" or is_called(part, called) or part in whole:
-            paths = [path for path in columns(own(part)) if is_of(around, w.scope, path)]
-        else:
-            continue
+        if part.get("class") == "WINDOW" or is_called(part, called) or part in whole:
+            paths += [path for path in columns(own(part)) if is_of(around, w.scope, path)]
         for path in paths:
             if found := around.resolve(path):
                 if "MAP(" in str(found[1]):
