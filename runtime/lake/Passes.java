@@ -576,8 +576,10 @@ public class Passes extends Rule {
                 Iterator each = list(((Project) plan).projectList()).iterator();
                 while (each.hasNext()) {
                     Expression one = (Expression) each.next();
-                    if (one instanceof Attribute && fields.containsKey(((Attribute) one).exprId())) {
-                        wanted.addAll(parts((Attribute) one));
+                    Expression read = value(one);
+                    if (read instanceof Attribute && fields.containsKey(((Attribute) read).exprId())) {
+                        fields.put(((NamedExpression) one).exprId(), fields.get(((Attribute) read).exprId()));
+                        wanted.addAll(parts((Attribute) read));
                         same = false;
                     } else {
                         wanted.add(one);

@@ -192,6 +192,7 @@ def test_a_model_that_only_hands_on_many_columns_keeps_them_from_the_worker(spar
         "SELECT reverse(name) AS u FROM v UNION ALL SELECT trim(s) FROM v WHERE len(s) > 0 ORDER BY 1 NULLS LAST",
         "SELECT name FROM v WHERE reverse(name) IN (SELECT trim(name) FROM v WHERE len(name) = 1) ORDER BY name",
         "SELECT reverse(name) AS u, (SELECT max(trim(w.s)) FROM v w WHERE w.id = v.id) AS l FROM v ORDER BY 1 LIMIT 2",
+        "SELECT id AS k, trim(s) AS u, (SELECT max(i4) FROM v WHERE id = k AND trim(s || u) > '') m FROM v ORDER BY 1",
         "SELECT i4 AS k, list(name ORDER BY id) AS l, count(*) AS n, median(id) + max(id) AS m, sum(i8) FILTER (WHERE "
         "id > 0) AS s FROM v GROUP BY k HAVING count(*) > 1 ORDER BY mode(name)",
         "SELECT b, i1, i2, i8, n, s, d, t, z, list(name) AS l, any_value(r) AS a FROM v GROUP BY ALL ORDER BY l",
