@@ -293,8 +293,18 @@ def listed(fields: list[E]) -> Type:
 def _answered(w: Expressions, rows: E, asked: Node, node: Node) -> E:
     keys = ("distinct", "export_state", "is_operator", "schema", "catalog", "query_location", "query_location_length")
     plain = {**call(node["function_name"]), **{k: asked[k] for k in (*keys, "arguments", "order_bys") if k in asked}}
-    text = w.scope.gate.spelt(plain)
+    text = spelt(w, plain, node)
     try:  # in these words `group_task` knows it
         return w.over(f"(SELECT {text} FROM (SELECT unnest({{0}}) AS __u))", [rows], w.type(node), node)
     except UnknownType as error:
         raise Refused(f"{node['function_name']}() of a value of type {error}", where(node)) from None
+
+
+def spelt(w: Expressions, plain: Node, node: Node) -> str:
+    """The aggregate in DuckDB's words. An average of all rows is what DuckDB makes of it, which it would not within the
+    groups of a task."""
+    of = [w.type(a).letter for a in arguments_of(node)]
+    if node["function_name"] not in ("avg", "mean") or of not in (["i"], ["d"]) or not is_sum_over_count(w, node):
+        return w.scope.gate.spelt(plain)
+    total, count = (w.scope.gate.spelt(call(name, *arguments_of(plain))) for name in ("sum", "count"))
+    return f"CAST({total} AS DOUBLE) / CAST({count} AS DOUBLE)"
