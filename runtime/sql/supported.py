@@ -118,6 +118,9 @@ REFUSED = (
     "(give the table another name)",
     "unnest() over a column of the query around beside others in a LATERAL SELECT without a table: Spark unnests it "
     "alone (write FROM t, unnest(t.list) AS u(x))",
+    "in a LATERAL subquery over columns of the query around chance, POSITIONAL JOIN, windows that Spark has not and "
+    "outer joins by what DuckDB compares, which number rows, and what DuckDB makes of a subquery's answer (compute it "
+    "in a query around)",
     "SELECT DISTINCT with ORDER BY what is not selected: one value may stand for rows with several of these",
     "unnest() within an expression beside a window function: DuckDB's windows do not see its rows, Spark's would",
     "unnest() of what is grouped within an expression, and recursive unnest() of lists within structs: Spark unnests "

@@ -14,10 +14,15 @@ if TYPE_CHECKING:
 NUMBER = "monotonically_increasing_id()"
 
 
+def number(w: Expressions) -> str:
+    """That number; in a LATERAL query no row has one, since Spark takes there nothing that tells of its tasks."""
+    return "true" if w.queries.beside and w.scope.parent else NUMBER
+
+
 def order(w: Expressions) -> str:
     """The keys of that order."""
     if not w.scope.grouped:
-        return NUMBER
+        return number(w)
     with w.below():
         plain = [g for g in w.scope.groups if is_ordered(w.type(g)) and equality.stands(w, g)]
         keys = [w.write(group).text for group in plain]

@@ -14,7 +14,7 @@ from runtime.sql.asking.scope import Scope, Source, column, where
 from runtime.sql.asking.tree import Node, paths
 from runtime.sql.asking.types import name_quoted
 from runtime.sql.expressions.expr import Expressions
-from runtime.sql.grouping.as_read import NUMBER
+from runtime.sql.grouping import as_read
 from runtime.sql.model import Refused
 from runtime.sql.scalar.casts import common
 
@@ -136,7 +136,7 @@ def keyed(w: Expressions, found: Nearest, at: int, columns: str, text: str) -> s
     with w.at():
         keys = [f"{key(w, pair, at)} AS __k{i}" for i, pair in enumerate((*found.equal, found.near))]
         own = " AND ".join(conditions.of_parts(w, (found.left, found.right)[at])) or "true"
-    return f"SELECT {columns}, {', '.join(keys)}, {NUMBER} AS __n, {own} AS __is FROM {text}"
+    return f"SELECT {columns}, {', '.join(keys)}, {as_read.number(w)} AS __n, {own} AS __is FROM {text}"
 
 
 def key(w: Expressions, pair: tuple[Node, Node], at: int) -> str:

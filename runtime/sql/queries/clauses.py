@@ -28,6 +28,7 @@ class Select:
     distinct_on: list[str] = field(default_factory=list)
     order: list[tuple[int | str, str]] = field(default_factory=list)  # ordinal or text, direction
     limit: str = ""
+    as_read: str = NUMBER  # by what rows are ordered where nothing else is said
     numbered: str = ""  # of a LIMIT that Spark has not, which of the rows __n of __all remain
 
 
@@ -63,14 +64,14 @@ def wrapped(s: Select, source: str, names: list[str]) -> str:
     order = ", ".join(keys)
     if s.distinct_on:
         of = ", ".join(f"__d{i}" for i in range(len(s.distinct_on)))
-        numbered = f"*, row_number() OVER (PARTITION BY {of} ORDER BY {order or NUMBER}) AS __first"
+        numbered = f"*, row_number() OVER (PARTITION BY {of} ORDER BY {order or s.as_read}) AS __first"
         rows = f"SELECT * FROM (SELECT {numbered} FROM ({rows}) AS __d) AS __f WHERE __first = 1"
     if s.distinct:
         of = ", ".join([*inner, *(f"__o{i}" for i, (text, _) in enumerate(s.order) if isinstance(text, str))])
         rows = f"SELECT DISTINCT {of} FROM ({rows}) AS __d"
     if s.numbered:
         counted = ", count(1) OVER () AS __all" if "__all" in s.numbered else ""
-        numbered = f"*, row_number() OVER (ORDER BY {order or NUMBER}) AS __n{counted}"
+        numbered = f"*, row_number() OVER (ORDER BY {order or s.as_read}) AS __n{counted}"
         rows = f"SELECT * FROM (SELECT {numbered} FROM ({rows}) AS __p) AS __l WHERE {s.numbered}"
     picked = ", ".join(f"{c} AS {n}" for c, n in zip(inner, names, strict=True))
     return f"SELECT {picked} FROM ({rows}) AS __i{f' ORDER BY {order}' if order else ''}{s.limit}"

@@ -13,7 +13,7 @@ from runtime.sql.asking.tree import Node, first_offset, own
 from runtime.sql.asking.types import name_quoted
 from runtime.sql.expressions import correlated, held, tableless
 from runtime.sql.expressions.expr import E, Expressions
-from runtime.sql.grouping import aggregates, equality
+from runtime.sql.grouping import aggregates, as_read, equality
 from runtime.sql.grouping.orders import position
 from runtime.sql.model import Refused
 from runtime.sql.scalar import alike, collations
@@ -39,6 +39,7 @@ class Queries:
         self.known: dict[int, Columns] = {}  # nodes that DuckDB has described already
         self.top: int | None = None  # the whole statement, by id()
         self.lateral: set[int] = set()  # the queries of LATERAL subqueries, by id()
+        self.beside = 0  # LATERAL subqueries around what is written
         self.kept: list[Node] = []  # so that no other node gets the id() of one of these
         self.united: set[str] = set()  # names of CTEs that hold a UNION ALL
         self._count = 0
@@ -138,7 +139,7 @@ class Queries:
         first, *others = clauses.values()
         later = aggregates.settled(writer, [projections, groups, others, node["modifiers"]])
         source = lent.lent(writer, source, [first, later], [*groups, *conditions.unjoined(writer, first)], first)
-        out = Select([n for n, _ in described], [], [t for _, t in described], source)
+        out = Select([n for n, _ in described], [], [t for _, t in described], source, as_read=as_read.number(writer))
         out.projections, out.aliases = projections, aliases
         if any(m["type"] == "DISTINCT_MODIFIER" and not m.get("distinct_on_targets") for m in whole["modifiers"]):
             out.selected = frozenset(map(writer.form, projections))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,8 @@ JOINS = {
 
 #: Rows of VALUES that stand in Spark's text: of more DuckDB makes a list.
 MANY = 1_000
+#: What Spark takes in no LATERAL subquery.
+OF_TASKS = re.compile(r"\b(monotonically_increasing_id|spark_partition_id|rand|uuid)\(")
 
 
 class Sources:
@@ -90,7 +93,12 @@ class Sources:
                 return listed
             if lateral:
                 self.queries.lateral.add(id(inner))
+        self.queries.beside += bool(lateral)
         text, found = self.queries.write(inner, parent, scope)
+        self.queries.beside -= bool(lateral)
+        if lateral and self.queries.calls.finds(OF_TASKS, text):
+            told = "chance, rows by their number, or what DuckDB makes of a subquery's answer in a LATERAL subquery"
+            raise Refused(f"{told} (compute it in a query around)", where(node), hint=False)
         columns = deduplicated(found)
         if columns != found:
             labels = relabelled(columns, node.get("column_name_alias") or [])

@@ -87,6 +87,19 @@ class Calls:
         """Whether a mark stands in a text."""
         return bool(_MARK.search(text))
 
+    def finds(self, what: re.Pattern[str], text: str) -> bool:
+        """Whether it stands in a text, or in that of an input of its marks."""
+        left, seen = [text], set[tuple[str, str]]()
+        while left:
+            one = left.pop()
+            if what.search(one):
+                return True
+            for mark in set(_MARK.findall(one)) - seen:
+                seen.add(mark)
+                place = self.places[int(mark[0])]
+                left += [list(place.inputs)[i][0] for i in place.asked[int(mark[1])].inputs]
+        return False
+
     def wraps(self, text: str, place: Place) -> bool:
         """Whether a mark of this place stands within more text, so that nothing computed along with it may need it."""
         marks = [mark for mark in _MARK.finditer(text) if int(mark[1]) == place.number]
