@@ -10,7 +10,7 @@ from runtime.sql.expressions.sameness import is_made_of, same
 from runtime.sql.grouping import equality
 from runtime.sql.grouping.orders import direction, is_ordered, ordered, position
 from runtime.sql.model import Refused
-from runtime.sql.scalar import collations
+from runtime.sql.scalar import collations, constants
 from runtime.sql.scalar.casts import E
 
 from .aliases import substitute
@@ -34,7 +34,8 @@ def write(w: Expressions, node: Node, out: Select) -> None:
             offset = int(w.constant(modifier["offset"], "OFFSET with LIMIT n%")) if modifier.get("offset") else 0
             out.numbered = f"__n > {offset} AND __n - {offset} <= CAST(__all * {share!r}D / 100D AS BIGINT)"
         else:
-            limits = {key: limit(w, modifier[key], key) for key in ("limit", "offset") if modifier.get(key)}
+            given = {key: modifier[key] for key in ("limit", "offset") if modifier.get(key)}
+            limits = {key: limit(w, number, key) for key, number in given.items() if not is_null(w, number)}
             if w.scope.parent and w.scope.is_correlated(node):  # Spark loses its order
                 last = [f"__n - {limits.get('offset', 0)} <= {limits['limit']}"] if "limit" in limits else []
                 out.numbered = " AND ".join([f"__n > {limits.get('offset', 0)}", *last])
@@ -79,6 +80,11 @@ def order(w: Expressions, by: Node, out: Select) -> list[tuple[int | str, str]]:
         return []
     w.scope.prime(parts(item), w.scope.grouped)
     return [ordered(w, w.write(item), by, item)]
+
+
+def is_null(w: Expressions, number: Node) -> bool:
+    """LIMIT NULL and LIMIT ALL."""
+    return w.is_constant(number) and constants.computed(w.scope.gate, number) is None
 
 
 def limit(w: Expressions, number: Node, word: str) -> str:

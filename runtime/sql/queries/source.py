@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from runtime.sql.asking.gate import template
 from runtime.sql.asking.scope import Columns, Scope, where
-from runtime.sql.asking.tree import Node
+from runtime.sql.asking.tree import Node, walk
 from runtime.sql.asking.types import name_quoted
 from runtime.sql.expressions import tableless
 from runtime.sql.expressions.expr import Expressions
 from runtime.sql.grouping import equality
 from runtime.sql.model import Refused
+from runtime.sql.scalar import functions
 
 from . import around, asof, conditions, lent, made, matching, nested, positional, samples
 from .item import Item, exploded, named, relabelled
@@ -199,7 +200,7 @@ class Sources:
         rows = [] if many else self.cells(writer, node["values"], kinds)
         if many:
             text = f"({exploded(tableless.rows(writer, select))})"
-        elif any(self.queries.calls.holds(cell) for row in rows for cell in row):  # no VALUES of Spark's computes these
+        elif self.is_asked(node["values"], rows):  # no VALUES of Spark's computes these
             text = "(" + " UNION ALL ".join(f"SELECT {', '.join(row)}" for row in rows) + ")"
         else:
             text = "VALUES " + ", ".join(f"({', '.join(row)})" for row in rows)
@@ -207,6 +208,11 @@ class Sources:
         return named(
             inner, columns, node, f"__s{self.queries.number()}" if node.get("alias") in (None, "", "valueslist") else ""
         )
+
+    def is_asked(self, nodes: list[list[Node]], rows: list[list[str]]) -> bool:
+        """Whether a cell is DuckDB's, chance or a subquery."""
+        of_rows = any(n.get("class") == "SUBQUERY" or functions.is_drawn(n) for n in walk(nodes) if "class" in n)
+        return of_rows or any(self.queries.calls.holds(cell) for row in rows for cell in row)
 
     def cells(self, writer: Expressions, rows: list[list[Node]], kinds: Columns) -> list[list[str]]:
         """The texts of VALUES."""
