@@ -460,6 +460,17 @@ public class Passes extends Rule {
             return found;
         }
 
+        /** Adds attributes to those that are chosen, each once. */
+        void added(List attributes, List wanted) {
+            Iterator each = attributes.iterator();
+            while (each.hasNext()) {
+                Object one = each.next();
+                if (!wanted.contains(one)) {
+                    wanted.add(one);
+                }
+            }
+        }
+
         /** The plan without projections that only choose columns. */
         LogicalPlan bare(LogicalPlan plan) {
             while (plan instanceof Project && onlyAttributes(list(((Project) plan).projectList()))) {
@@ -579,7 +590,7 @@ public class Passes extends Rule {
                     Expression read = value(one);
                     if (read instanceof Attribute && fields.containsKey(((Attribute) read).exprId())) {
                         fields.put(((NamedExpression) one).exprId(), fields.get(((Attribute) read).exprId()));
-                        wanted.addAll(parts((Attribute) read));
+                        added(parts((Attribute) read), wanted);
                         same = false;
                     } else {
                         wanted.add(one);
