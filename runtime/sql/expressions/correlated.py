@@ -12,6 +12,19 @@ def is_joined(scope: Scope, node: Node) -> bool:
     return node["subquery_type"] != "SCALAR" or scope.is_correlated(node["subquery"]["node"])
 
 
+def of_any_row(query: Node) -> Node:
+    """The query of an EXISTS without a LIMIT of a row or more: Spark then joins it, and numbers no rows."""
+
+    def is_idle(modifier: Node) -> bool:
+        if modifier["type"] != "LIMIT_MODIFIER" or modifier["limit_type"] == "PERCENTAGE" or modifier.get("offset"):
+            return False
+        text = ((modifier.get("limit") or {}).get("literal") or {}).get("text") or ""
+        return text.isdigit() and int(text) > 0
+
+    kept = [modifier for modifier in query["modifiers"] if not is_idle(modifier)]
+    return {**query, "modifiers": kept} if len(kept) < len(query["modifiers"]) else query
+
+
 def is_varying(scope: Scope, node: Node) -> bool:
     """Whether an expression is another one in other rows."""
     parts = list(own(node))

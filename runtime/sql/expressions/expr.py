@@ -19,7 +19,7 @@ from runtime.sql.scalar.casts import COMPARE, E, common, compared
 from runtime.sql.scalar.constants import as_type
 from runtime.sql.scalar.functions import moment
 
-from . import among, respelt, tableless
+from . import among, correlated, respelt, tableless
 from .sameness import same_form
 
 if TYPE_CHECKING:
@@ -326,6 +326,9 @@ class Expressions:
         if tableless.is_tableless(self, node):
             return tableless.write(self, node)
         kind, inner = node["subquery_type"], node["subquery"]["node"]
+        if kind in ("EXISTS", "NOT_EXISTS"):
+            self.queries.stands_for(of_any := correlated.of_any_row(inner), inner)
+            inner = of_any
         text, columns = self.queries.write(inner, self.scope)
         if kind in ("EXISTS", "NOT_EXISTS"):
             return E(f"({'NOT ' if kind == 'NOT_EXISTS' else ''}EXISTS ({text}))", BOOLEAN)
