@@ -1,6 +1,5 @@
 package ondatra;
 
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -10,13 +9,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
-import java.util.concurrent.ConcurrentHashMap;
 
 import org.apache.spark.api.python.PythonFunction;
 import org.apache.spark.api.python.SimplePythonFunction;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
-import org.apache.spark.sql.catalyst.expressions.Ascending$;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
@@ -27,10 +24,8 @@ import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.MonotonicallyIncreasingID;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
-import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
 import org.apache.spark.sql.catalyst.expressions.PythonUDF;
 import org.apache.spark.sql.catalyst.expressions.RowFrame$;
-import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.expressions.SpecifiedWindowFrame;
 import org.apache.spark.sql.catalyst.expressions.UnboundedFollowing$;
 import org.apache.spark.sql.catalyst.expressions.UnboundedPreceding$;
@@ -59,12 +54,9 @@ import org.apache.spark.sql.catalyst.plans.logical.RepartitionByExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.plans.logical.Window;
-import org.apache.spark.sql.catalyst.rules.Rule;
-import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.BooleanType$;
-import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -75,42 +67,19 @@ import org.apache.spark.sql.types.StructType;
  *
  *  The last rule of Spark's optimizer, after columns are pruned and conditions are pushed down. What it does not know
  *  it leaves as it is. */
-public class Passes extends Rule {
+public class Passes extends Asking {
 
-    private static final int SCALAR = 250;
-    private static final int MAP = 207;
-
-    private final Map calls = new ConcurrentHashMap();
-    private final byte[] before;
-    private final byte[] after;
     private final int most;
-    private volatile String failed = "";
 
     /** A pickled function, in two parts: between them goes, as bytes, what it shall do. At most so many columns that
      *  a call neither reads nor makes pass along with it. */
     public Passes(byte[] before, byte[] after, Integer most) {
-        this.before = before;
-        this.after = after;
+        super(before, after);
         this.most = most.intValue();
     }
 
-    /** What a function of the session computes, as JSON. */
-    public void define(String name, String call) {
-        calls.put(name, call);
-    }
-
-    /** Why this rule left a plan as it was; empty if it never failed. */
-    public String failed() {
-        return failed;
-    }
-
-    public TreeNode apply(TreeNode plan) {
-        try {
-            return new Rewriting().below((LogicalPlan) plan, null);
-        } catch (Throwable error) {
-            failed = error.toString();
-            return plan;
-        }
+    public LogicalPlan rewritten(LogicalPlan plan) {
+        return new Rewriting().below(plan, null);
     }
 
     /** What a pass does: steps in JSON over columns, first those that are sent, then answers; some come back. */
@@ -839,15 +808,6 @@ public class Passes extends Rule {
         }
     }
 
-    /** The pickled function with what it shall do. */
-    private byte[] command(String told) {
-        byte[] text = told.getBytes(StandardCharsets.UTF_8);
-        java.nio.ByteBuffer out = java.nio.ByteBuffer.allocate(before.length + 5 + text.length + after.length);
-        out.order(java.nio.ByteOrder.LITTLE_ENDIAN);
-        out.put(before).put((byte) 'B').putInt(text.length).put(text).put(after);
-        return out.array();
-    }
-
     /** Whether the worker can make the lists of these groups: there is one, and all else is one value of each group. */
     private static boolean isGrouped(List keys, List outputs) {
         for (int i = 0; i < keys.size(); i++) {
@@ -917,10 +877,6 @@ public class Passes extends Rule {
         return -1;
     }
 
-    private static Expression value(Expression one) {
-        return one instanceof Alias ? ((Alias) one).child() : one;
-    }
-
     /** Of an aggregate's outputs those that another one before them is too. */
     private static Map repeated(LogicalPlan plan) {
         Map found = new HashMap();
@@ -949,39 +905,6 @@ public class Passes extends Rule {
         }
         return one instanceof AggregateExpression && one.canonicalized().equals(other.canonicalized());
     }
-
-    private static Alias alias(Expression one, String name) {
-        return new Alias(one, name, id(), empty(), scala.Option.empty(), empty());
-    }
-
-    private static SortOrder ascending(Expression one) {
-        return new SortOrder(one, Ascending$.MODULE$, NullsFirst$.MODULE$, empty());
-    }
-
-    /** Whether a value comes back from Arrow as it was. */
-    private static boolean travels(DataType kind) {
-        if (kind instanceof StructType) {
-            StructField[] parts = ((StructType) kind).fields();
-            for (int i = 0; i < parts.length; i++) {
-                if (!travels(parts[i].dataType())) {
-                    return false;
-                }
-            }
-            return true;
-        }
-        if (kind instanceof ArrayType) {
-            return travels(((ArrayType) kind).elementType());
-        }
-        if (kind instanceof org.apache.spark.sql.types.MapType) {
-            org.apache.spark.sql.types.MapType map = (org.apache.spark.sql.types.MapType) kind;
-            return travels(map.keyType()) && travels(map.valueType());
-        }
-        String name = kind.typeName();
-        return name.startsWith("decimal") || name.startsWith("time(") || SIMPLE.contains(name);
-    }
-
-    private static final Set SIMPLE = new HashSet(java.util.Arrays.asList(new Object[] {"boolean", "byte", "short",
-        "integer", "long", "float", "double", "string", "binary", "date", "timestamp", "timestamp_ntz"}));
 
     private static boolean isIt(Expression one, Attribute attribute) {
         return one instanceof Attribute && ((Attribute) one).exprId().equals(attribute.exprId());
@@ -1021,38 +944,5 @@ public class Passes extends Rule {
             all = new And(all, (Expression) parts.get(i));
         }
         return all;
-    }
-
-    private static Set ids(Object attributes) {
-        Set found = new HashSet();
-        Iterator each = (attributes instanceof List ? (List) attributes : list(attributes)).iterator();
-        while (each.hasNext()) {
-            Object one = each.next();
-            if (one instanceof Attribute) {
-                found.add(((Attribute) one).exprId());
-            }
-        }
-        return found;
-    }
-
-    private static org.apache.spark.sql.catalyst.expressions.ExprId id() {
-        return org.apache.spark.sql.catalyst.expressions.NamedExpression$.MODULE$.newExprId();
-    }
-
-    private static scala.collection.immutable.Seq empty() {
-        return seq(new ArrayList());
-    }
-
-    private static scala.collection.immutable.Seq seq(List items) {
-        return (scala.collection.immutable.Seq) scala.jdk.javaapi.CollectionConverters.asScala((Iterable) items).toSeq();
-    }
-
-    private static List list(Object items) {
-        List found = new ArrayList();
-        scala.collection.Iterator each = ((scala.collection.Iterable) items).iterator();
-        while (each.hasNext()) {
-            found.add(each.next());
-        }
-        return found;
     }
 }

@@ -1,6 +1,5 @@
 package ondatra;
 
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.Iterator;
@@ -10,12 +9,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
-import java.util.concurrent.ConcurrentHashMap;
 
 import org.apache.spark.api.python.PythonFunction;
 import org.apache.spark.api.python.SimplePythonFunction;
 import org.apache.spark.sql.catalyst.expressions.Alias;
-import org.apache.spark.sql.catalyst.expressions.Ascending$;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
@@ -23,7 +20,6 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Murmur3Hash;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
-import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
 import org.apache.spark.sql.catalyst.expressions.PythonUDF;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.expressions.SpecifiedWindowFrame;
@@ -43,12 +39,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Repartition;
 import org.apache.spark.sql.catalyst.plans.logical.RepartitionByExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.catalyst.plans.logical.Window;
-import org.apache.spark.sql.catalyst.rules.Rule;
-import org.apache.spark.sql.catalyst.trees.TreeNode;
-import org.apache.spark.sql.types.ArrayType;
-import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -57,42 +48,14 @@ import org.apache.spark.unsafe.types.UTF8String;
 /** Windows of DuckDB's (`grouping/partitions.py`) over the rows of partitions: as functions of lists each row has the
  *  list of all rows of its partition. The rows go to a worker, those of a partition after each other, and come back
  *  with the values. A rule before `Passes`; what it does not know it leaves as it is. */
-public class Windows extends Rule {
-
-    private static final int SCALAR = 250;
-    private static final int MAP = 207;
-
-    private final Map calls = new ConcurrentHashMap();
-    private final byte[] before;
-    private final byte[] after;
-    private volatile String failed = "";
+public class Windows extends Asking {
 
     /** A pickled function, in two parts: between them goes, as bytes, what it shall do. */
     public Windows(byte[] before, byte[] after) {
-        this.before = before;
-        this.after = after;
+        super(before, after);
     }
 
-    /** What a function of the session computes, as JSON. */
-    public void define(String name, String call) {
-        calls.put(name, call);
-    }
-
-    /** Why this rule left a plan as it was; empty if it never failed. */
-    public String failed() {
-        return failed;
-    }
-
-    public TreeNode apply(TreeNode plan) {
-        try {
-            return rewritten((LogicalPlan) plan);
-        } catch (Throwable error) {
-            failed = error.toString();
-            return plan;
-        }
-    }
-
-    private LogicalPlan rewritten(LogicalPlan plan) {
+    public LogicalPlan rewritten(LogicalPlan plan) {
         Set tried = new HashSet();
         Window window = next(plan, tried);
         while (window != null) {
@@ -436,84 +399,5 @@ public class Windows extends Rule {
                 id());
             return new MapInArrow(udf, seq(output), child, false, scala.Option.empty());
         }
-    }
-
-    /** The pickled function with what it shall do. */
-    private byte[] command(String told) {
-        byte[] text = told.getBytes(StandardCharsets.UTF_8);
-        java.nio.ByteBuffer out = java.nio.ByteBuffer.allocate(before.length + 5 + text.length + after.length);
-        out.order(java.nio.ByteOrder.LITTLE_ENDIAN);
-        out.put(before).put((byte) 'B').putInt(text.length).put(text).put(after);
-        return out.array();
-    }
-
-    private static Expression value(Expression one) {
-        return one instanceof Alias ? ((Alias) one).child() : one;
-    }
-
-    private static Alias alias(Expression one, String name) {
-        return new Alias(one, name, id(), empty(), scala.Option.empty(), empty());
-    }
-
-    private static SortOrder ascending(Expression one) {
-        return new SortOrder(one, Ascending$.MODULE$, NullsFirst$.MODULE$, empty());
-    }
-
-    /** Whether a value comes back from Arrow as it was. */
-    private static boolean travels(DataType kind) {
-        if (kind instanceof StructType) {
-            StructField[] parts = ((StructType) kind).fields();
-            boolean all = true;
-            for (int i = 0; i < parts.length; i++) {
-                all &= travels(parts[i].dataType());
-            }
-            return all;
-        }
-        if (kind instanceof ArrayType) {
-            return travels(((ArrayType) kind).elementType());
-        }
-        if (kind instanceof MapType) {
-            return travels(((MapType) kind).keyType()) && travels(((MapType) kind).valueType());
-        }
-        String name = kind.typeName();
-        return name.startsWith("decimal") || name.startsWith("time(") || SIMPLE.contains(name);
-    }
-
-    private static final Set SIMPLE = new HashSet(java.util.Arrays.asList(new Object[] {"boolean", "byte", "short",
-        "integer", "long", "float", "double", "string", "binary", "date", "timestamp", "timestamp_ntz"}));
-
-    /** The columns that an expression reads, or that stand in a list. */
-    private static Set ids(Object of) {
-        Object read = of instanceof Expression ? ((Expression) of).references().toSeq() : of;
-        Set found = new HashSet();
-        Iterator each = list(read).iterator();
-        while (each.hasNext()) {
-            Object one = each.next();
-            if (one instanceof Attribute) {
-                found.add(((Attribute) one).exprId());
-            }
-        }
-        return found;
-    }
-
-    private static org.apache.spark.sql.catalyst.expressions.ExprId id() {
-        return org.apache.spark.sql.catalyst.expressions.NamedExpression$.MODULE$.newExprId();
-    }
-
-    private static scala.collection.immutable.Seq empty() {
-        return seq(new ArrayList());
-    }
-
-    private static scala.collection.immutable.Seq seq(List items) {
-        return (scala.collection.immutable.Seq) scala.jdk.javaapi.CollectionConverters.asScala((Iterable) items).toSeq();
-    }
-
-    private static List list(Object items) {
-        List found = new ArrayList();
-        scala.collection.Iterator each = ((scala.collection.Iterable) items).iterator();
-        while (each.hasNext()) {
-            found.add(each.next());
-        }
-        return found;
     }
 }

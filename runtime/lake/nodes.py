@@ -48,10 +48,11 @@ def _compiled_walk(gateway: Any) -> Any:
         return None
 
 
-def compiled(gateway: Any, java: Path) -> Any:
-    """The class of a file, by Spark's own compiler of generated code."""
+def compiled(gateway: Any, java: Path, of: Any = None) -> Any:
+    """The class of a file, by Spark's own compiler of generated code; `of` is one that it may name."""
     compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(gateway.jvm.Thread.currentThread().getContextClassLoader())
+    known = gateway.jvm.Thread.currentThread().getContextClassLoader() if of is None else of.getClassLoader()
+    compiler.setParentClassLoader(known)
     compiler.cook(java.read_text(encoding="utf-8"))
     return compiler.getClassLoader().loadClass(f"ondatra.{java.stem}")
 

@@ -1,5 +1,6 @@
-"""Calls of DuckDB as passes through a Python worker (Passes.java, for windows Windows.java) where Spark plans functions
-of Arrow arrays: with these private parts they take half as long, and windows of large partitions no list for each row.
+"""Calls of DuckDB as passes through a Python worker (Passes.java, for windows Windows.java, both by Asking.java) where
+Spark plans functions of Arrow arrays: with these private parts they take half as long, and windows of large partitions
+no list for each row.
 Where they cannot be had the functions stay, with the same result.
 """
 
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 log = logging.getLogger("ondatra.lake")
-JAVA = Path(__file__).with_name("Passes.java")
-WINDOWS = Path(__file__).with_name("Windows.java")
+ASKING, PASSES, WINDOWS = (Path(__file__).with_name(f"{name}.java") for name in ("Asking", "Passes", "Windows"))
 #: Columns that may pass along with a call, more than it has inputs: each goes to the worker and back, which takes a
 #: twentieth of what a function takes that keeps all of them in a queue.
 ALONG = 12
@@ -39,12 +39,10 @@ def rules(spark: SparkSession, pickled: Callable[[], bytes]) -> list[Any]:
     with _guard:  # builds side by side share them: of two classes of one name py4j would call the wrong one
         if _made.get("gateway") is not gateway:
             _made.update(gateway=gateway, rules=_make(gateway, pickled))
-        for rule in _made["rules"]:
-            if rule.failed():
-                log.warning("DuckDB is asked the plain way, which is slower: %s", rule.failed())
-                _made["rules"] = []
         found: list[Any] = _made["rules"]
     for rule in found:
+        if said := rule.failed():  # over one plan, which ran as it was
+            log.warning("DuckDB was asked the plain way, which is slower: %s", said)
         internals.optimize_by(spark, rule)
     return found
 
@@ -52,14 +50,15 @@ def rules(spark: SparkSession, pickled: Callable[[], bytes]) -> list[Any]:
 def _make(gateway: Any, pickled: Callable[[], bytes]) -> list[Any]:
     try:
         before, after = pickled().split(b"B" + len(SLOT).to_bytes(4, "little") + SLOT)
-        return [_new(gateway, java, before, after, *more) for java, *more in ((WINDOWS,), (JAVA, ALONG))]
+        asking = nodes.compiled(gateway, ASKING)
+        return [_new(gateway, asking, java, before, after, *more) for java, *more in ((WINDOWS,), (PASSES, ALONG))]
     except Exception as error:
         log.warning("DuckDB is asked the plain way, which is slower: %s", said_by_spark(str(error)))
         return []
 
 
-def _new(gateway: Any, java: Path, *told: Any) -> Any:
-    kind = nodes.compiled(gateway, java)
+def _new(gateway: Any, asking: Any, java: Path, *told: Any) -> Any:
+    kind = nodes.compiled(gateway, java, asking)
     given = gateway.new_array(gateway.jvm.java.lang.Object, len(told))
     for at, one in enumerate(told):
         given[at] = one

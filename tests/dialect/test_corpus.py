@@ -11,7 +11,7 @@ from typing import Any
 import compare
 import pytest
 
-from runtime.lake import effort
+from runtime.lake import effort, passes
 from runtime.sql import SqlProblems
 
 #: What docs/dialect.md says is refused; any other one would be a query that worked before.
@@ -46,7 +46,9 @@ def verdict(spark: Any, known: Any, query: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("name", ["queries.jsonl", "more.jsonl", "field.jsonl", "analyst.jsonl"])
-def test_every_query_gives_duckdbs_answer_or_is_refused(spark: Any, tmp_path: Path, name: str) -> None:
+def test_every_query_gives_duckdbs_answer_or_is_refused(
+    spark: Any, tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     con = compare.oracle()
     known = compare.tables(con)
     compare.views(spark, con, tmp_path)
@@ -62,3 +64,5 @@ def test_every_query_gives_duckdbs_answer_or_is_refused(spark: Any, tmp_path: Pa
     )
     assert not different, "\n".join(f"{i}: {v}" for i, v in different.items())
     assert refused == REFUSED.get(name, [])
+    passes.rules(spark, bytes)  # says of which plan it knew nothing
+    assert "the plain way" not in caplog.text
