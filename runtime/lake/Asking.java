@@ -9,18 +9,23 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
+import org.apache.spark.api.python.PythonFunction;
+import org.apache.spark.api.python.SimplePythonFunction;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Ascending$;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
+import org.apache.spark.sql.catalyst.expressions.PythonUDF;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MapInArrow;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
@@ -69,12 +74,35 @@ public abstract class Asking extends Rule {
     }
 
     /** The pickled function with what it shall do. */
-    public byte[] command(String told) {
+    private byte[] command(String told) {
         byte[] text = told.getBytes(StandardCharsets.UTF_8);
         java.nio.ByteBuffer out = java.nio.ByteBuffer.allocate(before.length + 5 + text.length + after.length);
         out.order(java.nio.ByteOrder.LITTLE_ENDIAN);
         out.put(before).put((byte) 'B').putInt(text.length).put(text).put(after);
         return out.array();
+    }
+
+    /** The rows of a plan through a worker: calls by their names, steps and what comes back as `duck_task.passer` is
+     *  told, by the environment of a function that is like it. */
+    public LogicalPlan passed(Set names, List steps, List back, SimplePythonFunction like, List output,
+            LogicalPlan child, boolean deterministic) {
+        StringBuilder told = new StringBuilder("{\"calls\": {");
+        Iterator each = names.iterator();
+        while (each.hasNext()) {
+            Object name = each.next();
+            told.append("\"" + name + "\": " + calls.get(name)).append(each.hasNext() ? ", " : "");
+        }
+        told.append("}, \"steps\": ").append(steps).append(", \"back\": ").append(back).append("}");
+        PythonFunction function = new SimplePythonFunction(command(told.toString()), like.envVars(),
+            like.pythonIncludes(), like.pythonExec(), like.pythonVer(), like.broadcastVars(), like.accumulator());
+        StructField[] kinds = new StructField[output.size()];
+        for (int i = 0; i < kinds.length; i++) {
+            Attribute column = (Attribute) output.get(i);
+            kinds[i] = new StructField(column.name(), column.dataType(), true, Metadata.empty());
+        }
+        PythonUDF udf = new PythonUDF("duckdb", function, new StructType(kinds), child.output().toSeq(), MAP,
+            deterministic, id());
+        return new MapInArrow(udf, seq(output), child, false, scala.Option.empty());
     }
 
     public static Expression value(Expression one) {

@@ -10,7 +10,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 
-import org.apache.spark.api.python.PythonFunction;
 import org.apache.spark.api.python.SimplePythonFunction;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
@@ -46,7 +45,6 @@ import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.MapInArrow;
 import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Repartition;
@@ -515,32 +513,9 @@ public class Passes extends Asking {
         }
 
         LogicalPlan planned(Pass pass) {
-            StringBuilder told = new StringBuilder("{\"calls\": {");
-            Iterator each = pass.names.iterator();
-            while (each.hasNext()) {
-                Object name = each.next();
-                told.append("\"" + name + "\": " + calls.get(name)).append(each.hasNext() ? ", " : "");
-            }
-            told.append("}, \"steps\": ").append(pass.steps).append(", \"back\": ").append(pass.back).append("}");
-            SimplePythonFunction like = pass.function;
-            PythonFunction function = new SimplePythonFunction(command(told.toString()), like.envVars(),
-                like.pythonIncludes(), like.pythonExec(), like.pythonVer(), like.broadcastVars(), like.accumulator());
-
-            List kinds = new ArrayList();
-            List sent = new ArrayList();
-            each = pass.output.iterator();
-            while (each.hasNext()) {
-                Attribute column = (Attribute) each.next();
-                kinds.add(new StructField(column.name(), column.dataType(), true, Metadata.empty()));
-            }
-            each = pass.sent.iterator();
-            while (each.hasNext()) {
-                sent.add(((NamedExpression) each.next()).toAttribute());
-            }
-            StructType kind = new StructType((StructField[]) kinds.toArray(new StructField[kinds.size()]));
-            PythonUDF udf = new PythonUDF("duckdb", function, kind, seq(sent), MAP, pass.deterministic, id());
             LogicalPlan child = new Project(seq(pass.sent), pass.child);
-            LogicalPlan plan = new MapInArrow(udf, seq(pass.output), child, false, scala.Option.empty());
+            LogicalPlan plan = passed(pass.names, pass.steps, pass.back, pass.function, pass.output, child,
+                pass.deterministic);
             made.put(plan, pass);
             return plan;
         }

@@ -10,7 +10,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 
-import org.apache.spark.api.python.PythonFunction;
 import org.apache.spark.api.python.SimplePythonFunction;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -33,7 +32,6 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.CollectList;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Max;
 import org.apache.spark.sql.catalyst.plans.logical.ArrowEvalPython;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.MapInArrow;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Repartition;
 import org.apache.spark.sql.catalyst.plans.logical.RepartitionByExpression;
@@ -365,7 +363,7 @@ public class Windows extends Asking {
             List told = new ArrayList();
             told.add("[\"whole\", " + along.size() + "]");
             told.addAll(steps.keySet());
-            return passed(child, output, names, told, back, (PythonUDF) mine.get(0));
+            return passed(names, told, back, (SimplePythonFunction) ((PythonUDF) mine.get(0)).func(), output, child, true);
         }
 
         /** What a pass is told of a call: the column of each row that it reads, -1 for the number of a row. */
@@ -377,27 +375,6 @@ public class Windows extends Asking {
                 places.add(Integer.valueOf(row == null ? -1 : along.size() + 1 + columns().indexOf(row)));
             }
             return "[\"window\", \"" + udf.name() + "\", " + places + "]";
-        }
-
-        LogicalPlan passed(LogicalPlan child, List output, Set names, List steps, List back, PythonUDF first) {
-            StringBuilder told = new StringBuilder("{\"calls\": {");
-            Iterator each = names.iterator();
-            while (each.hasNext()) {
-                Object name = each.next();
-                told.append("\"" + name + "\": " + calls.get(name)).append(each.hasNext() ? ", " : "");
-            }
-            told.append("}, \"steps\": ").append(steps).append(", \"back\": ").append(back).append("}");
-            SimplePythonFunction like = (SimplePythonFunction) first.func();
-            PythonFunction function = new SimplePythonFunction(command(told.toString()), like.envVars(),
-                like.pythonIncludes(), like.pythonExec(), like.pythonVer(), like.broadcastVars(), like.accumulator());
-            StructField[] kinds = new StructField[output.size()];
-            for (int i = 0; i < kinds.length; i++) {
-                Attribute column = (Attribute) output.get(i);
-                kinds[i] = new StructField(column.name(), column.dataType(), true, Metadata.empty());
-            }
-            PythonUDF udf = new PythonUDF("duckdb", function, new StructType(kinds), child.output().toSeq(), MAP, true,
-                id());
-            return new MapInArrow(udf, seq(output), child, false, scala.Option.empty());
         }
     }
 }
