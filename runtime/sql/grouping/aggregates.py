@@ -53,9 +53,11 @@ def writer(*names: str) -> Callable[[Writer], Writer]:
 def write(w: Expressions, node: Node, over: str = "", *others: str) -> E:
     """An aggregate, over the rows of a group or, with `over`, of a window; `others` are further windows whose rows take
     part."""
+    check(w, node, over)
     with nullcontext() if over else w.below():
-        made = None if others else own(w, node, over)
-        if made and (over or not w.all_asked or is_count_of_rows(node)):
+        asked_anyway = bool(others) or not over and w.all_asked and not is_count_of_rows(node)
+        made = None if asked_anyway else own(w, node, over)
+        if made:
             return made
         rows, asked = _collected(w, arguments_of(node), node, (over, *others))
     with w.at(grouped=w.grouped) if over else nullcontext():
@@ -104,7 +106,6 @@ def arguments_of(node: Node) -> list[Node]:
 
 def own(w: Expressions, node: Node, over: str) -> E | None:
     """Spark's aggregate; None where that is not the same."""
-    check(w, node, over)
     name, arguments = node["function_name"], arguments_of(node)
     if name not in WRITERS or ordered_by(node) and name not in ORDERLESS or any(map(collations.holds, arguments)):
         return None

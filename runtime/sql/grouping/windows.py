@@ -65,6 +65,7 @@ def aggregated(w: Expressions, node: Node, over: str) -> E:
     a list. In a correlated subquery Spark has no number of a row."""
     if w.scope.grouped or w.scope.parent is not None or is_short(w, node):
         return aggregates.write(w, node, over)
+    aggregates.check(w, node, over)
     return aggregates.own(w, node, over) or partitions.write(w, node)
 
 
