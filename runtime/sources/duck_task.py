@@ -142,7 +142,7 @@ class Windows(Asking):
         import duckdb
         import pyarrow
 
-        numbered = table.append_column("__n", pyarrow.array(range(table.num_rows), pyarrow.int64()))
+        numbered = table.append_column("__n", pyarrow.arange(0, table.num_rows))
         try:
             return ask(numbered, of_numbered(self.inputs, expressions), self.memory)
         except duckdb.OutOfMemoryException:

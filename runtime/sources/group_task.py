@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 #: Bytes of the values of a group, at most.
 GROUP = 512_000_000
 #: Texts and names within DuckDB's SQL, and what an aggregate of the rows of a list ends with.
-QUOTED = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*["]""")
+QUOTED = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")""")
 UNNESTED = re.compile(r" FROM \(SELECT unnest\((i\d+)\) AS __u\)\)")
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from runtime.sources.group_task import GROUP, begins, changes
+from runtime.sources.group_task import GROUP, QUOTED, begins, changes
 
 #: A window over the list of a partition, of which one row's value is taken (`grouping/partitions.py`).
 OVER_LIST = re.compile(
@@ -15,7 +15,6 @@ OVER_LIST = re.compile(
 )
 #: The column by which the rows of a partition are found.
 PART = "__part"
-_QUOTED = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")""")
 
 
 def of_rows(asking: Sequence[Any], places: Sequence[int]) -> list[Any]:
@@ -30,7 +29,7 @@ def of_row(sql: str) -> str:
     found = OVER_LIST.fullmatch(sql)
     if not found:
         raise ValueError(f"no window over a list: {sql}")
-    parts = _QUOTED.split(found[1])
+    parts = QUOTED.split(found[1])
     parts[::2] = [re.sub(r"\bu\.", f"{found[2]}.", part) for part in parts[::2]]
     return "".join(parts)
 

@@ -15,7 +15,7 @@ from .asking.bounded import Bounded
 from .asking.gate import Gate, gate, lock
 from .asking.said import GateError
 from .asking.scope import LEAVES, Columns, where
-from .asking.tree import Node, first_offset, line_of, methods_called, walk
+from .asking.tree import MAKING, Node, first_offset, line_of, methods_called, walk
 from .asking.types import Type, UnknownType, name_quoted, parse, spark_type
 from .expressions import respelt
 from .expressions.expr import VOLATILE_NAMES
@@ -228,7 +228,7 @@ def tables_of(node: Any, ctes: frozenset[str]) -> Iterator[Node]:
 def check_functions(sql: str, nodes: list[Node]) -> None:
     """Table functions that could read what they should not, and what nobody here knows, are refused before DuckDB binds
     the text."""
-    known = {*table_functions.FORMATS, "range", "generate_series", "unnest", "json_each", "json_tree"}
+    known = {*table_functions.FORMATS, *MAKING}
     bad = [n for n in nodes if n.get("type") == "TABLE_FUNCTION" and n["function"]["function_name"] not in known]
     if bad:
         raise SqlProblems(

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from runtime.sql.model import problem
 
-from .tree import Node, first_offset, line_of, walk
+from .tree import SERIES, Node, first_offset, line_of, walk
 
 #: Characters of a model.
 LONGEST = 1_000_000
@@ -23,23 +23,20 @@ PARTS = 5_000
 WIDEST = 5_000
 #: Functions that make a text or a list as long as a number says.
 MAKERS = {
+    *SERIES,
     "array_resize",
     "bitstring",
     "format",
-    "generate_series",
     "left_pad",
     "list_resize",
     "lpad",
     "printf",
-    "range",
     "repeat",
     "rpad",
     "sprintf",
 }
 #: Of these, those whose numbers are values, and no lengths.
 FORMATS = {"format", "printf", "sprintf"}
-#: Of these, those that count from one to the other.
-SERIES = {"range", "generate_series"}
 _NUMBER = re.compile(r"\d{5,}")
 _WHY = "constants are computed while a model is checked"
 

@@ -8,6 +8,10 @@ from typing import Any
 Node = dict[str, Any]
 #: Functions that make a row of each element of a list.
 UNNESTING = ("unnest", "unlist")
+#: Functions in FROM that make rows of their arguments: those that count, and others.
+SERIES = ("range", "generate_series")
+OF_JSON = ("json_each", "json_tree")
+MAKING = (*SERIES, "unnest", *OF_JSON)
 NOWHERE = 18446744073709551615
 #: FROM nothing.
 EMPTY: Node = {"type": "EMPTY", "alias": "", "sample": None, "query_location": NOWHERE, "query_location_length": 0}

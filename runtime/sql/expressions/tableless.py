@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.sql.asking.gate import expression
 from runtime.sql.asking.scope import Scope, column, where
-from runtime.sql.asking.tree import Node, below, is_called, own, paths, quoted, replaced, walk
+from runtime.sql.asking.tree import MAKING, Node, below, is_called, own, paths, quoted, replaced, walk
 from runtime.sql.asking.types import Type, name_quoted
 from runtime.sql.grouping import aggregates
 from runtime.sql.model import Refused
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 #: The table that has the columns of USING.
 MERGED = "__u"
-TABLES = ("range", "generate_series", "unnest", "json_each", "json_tree")
 
 
 def is_tableless(w: Expressions, node: Node) -> bool:
@@ -32,7 +31,7 @@ def is_tableless(w: Expressions, node: Node) -> bool:
     for part in below:
         if part.get("type") in ("BASE_TABLE", "PIVOT", "SHOW_REF") or part.get("sample"):
             return False
-        if part.get("type") == "TABLE_FUNCTION" and part["function"]["function_name"] not in TABLES:
+        if part.get("type") == "TABLE_FUNCTION" and part["function"]["function_name"] not in MAKING:
             return False
         if part.get("class") == "WINDOW" or part.get("class") == "FUNCTION" and is_left_open(w, part, inner):
             return False
@@ -67,7 +66,7 @@ def is_left_open(w: Expressions, node: Node, inner: Collection[str]) -> bool:
     """Whether a function may not run here, or is an aggregate that may be one of the query around it; `inner` are names
     from FROM within."""
     name = node["function_name"]
-    if name in TABLES:
+    if name in MAKING:
         return False
     if name in w.scope.gate.aggregates:
         found = [path[0].lower() not in inner and w.scope.resolve(path) is not None for path in paths(node)]

@@ -102,7 +102,7 @@ class Within:
         columns = [
             (s.alias, [column(*w.scope.path(s, name)) for name, _ in s.columns]) for s in w.scope.sources if not s.lent
         ]
-        for alias, of in [*columns, ("__u", [column(name) for name in w.scope.merged])]:
+        for alias, of in [*columns, (tableless.MERGED, [column(name) for name in w.scope.merged])]:
             kept = [one for one in of if not grouped or self.form(one) in keys]
             items = [{**column(self.name, self.label(one)), "alias": one["column_names"][-1]} for one in kept]
             self.tables += [subquery(items, alias)] if items else []

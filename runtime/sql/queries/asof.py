@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from runtime.sql.asking.gate import conjunction, expression
 from runtime.sql.asking.scope import Scope, Source, column, where
 from runtime.sql.asking.tree import Node, paths
-from runtime.sql.asking.types import name_quoted
+from runtime.sql.asking.types import Type, name_quoted
 from runtime.sql.expressions.expr import Expressions
 from runtime.sql.grouping import as_read
 from runtime.sql.model import Refused
@@ -83,7 +83,7 @@ def parted(w: Expressions, compared: Node, mine: Source, node: Node) -> Nearest:
         else:
             found.plain = False
     found.plain &= all(only_of(key[1], mine, w.scope) and comes_to(w, key) for key in found.equal)
-    found.plain &= not any(map(w.is_outer, (*parts,))) and not any(map(conditions.holds_subquery, parts))
+    found.plain &= not any(map(w.is_outer, parts)) and not any(map(conditions.holds_subquery, parts))
     return found
 
 
@@ -97,7 +97,8 @@ def only_of(node: Node, source: Source, scope: Scope) -> bool:
     return bool(found) and all(f is not None and f[0].startswith(name_quoted(source.relation) + ".") for f in found)
 
 
-def comes_to(w: Expressions, pair: tuple[Node, Node]) -> object:
+def comes_to(w: Expressions, pair: tuple[Node, Node]) -> Type | None:
+    """The type in which both are compared."""
     return common(w.type(pair[0]), w.type(pair[1]))
 
 
@@ -140,7 +141,7 @@ def keyed(w: Expressions, found: Nearest, at: int, columns: str, text: str) -> s
 
 
 def key(w: Expressions, pair: tuple[Node, Node], at: int) -> str:
-    to = common(w.type(pair[0]), w.type(pair[1]))
+    to = comes_to(w, pair)
     assert to is not None
     return w.cast(w.write(pair[at]), to, pair[at]).text
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.sql.asking.gate import expression
 from runtime.sql.asking.scope import Scope, Source, where
-from runtime.sql.asking.tree import UNNESTING, Node, is_called, own, walk
+from runtime.sql.asking.tree import SERIES, UNNESTING, Node, is_called, own, walk
 from runtime.sql.asking.types import Type, name_quoted
 from runtime.sql.model import Refused
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .query import Queries
 
 #: Tables whose columns are called as they are.
-CALLED = ("range", "generate_series", "unnest")
+CALLED = (*SERIES, "unnest")
 
 
 def lent(w: Expressions, text: str, items: Any, whole: Sequence[Node] = (), joined: Node | None = None) -> str:

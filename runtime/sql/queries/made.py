@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runtime.sql.asking.scope import Scope, Source, call, where
-from runtime.sql.asking.tree import Node, walk
+from runtime.sql.asking.tree import MAKING, OF_JSON, SERIES, Node, walk
 from runtime.sql.asking.types import BIGINT, Type, name_quoted, rows_of
 from runtime.sql.expressions.expr import Expressions
 from runtime.sql.model import Refused
@@ -18,8 +18,6 @@ from .item import Item, exploded, named
 if TYPE_CHECKING:
     from .query import Queries
 
-SERIES = ("range", "generate_series")
-OF_JSON = ("json_each", "json_tree")
 #: Rows of a series that one task counts.
 OF_A_TASK = 10_000
 
@@ -29,7 +27,7 @@ def item(queries: Queries, node: Node, scope: Scope) -> Item:
     function = node["function"]
     name, arguments = function["function_name"], [a["expression"] for a in function["arguments"]]
     numbered = node.get("with_ordinality") not in (None, "WITHOUT_ORDINALITY")
-    if name not in (*SERIES, "unnest", *OF_JSON):
+    if name not in MAKING:
         raise Refused(f"the table function {name}()", where(node))
     if numbered and name in OF_JSON:
         raise Refused("WITH ORDINALITY", where(node))

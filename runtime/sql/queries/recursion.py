@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from runtime.sql.asking.gate import expression
 from runtime.sql.asking.scope import Columns, Scope, where
-from runtime.sql.asking.tree import Node, is_called, quoted, replaced, walk
+from runtime.sql.asking.tree import MAKING, Node, is_called, quoted, replaced, walk
 from runtime.sql.asking.types import rows_of
-from runtime.sql.expressions import tableless
 from runtime.sql.grouping import aggregates
 from runtime.sql.model import Refused
 from runtime.sql.scalar import functions, rowwise
@@ -68,7 +67,7 @@ def check(of: Queries, body: Node, scope: Scope) -> None:
         function = part["function"]["function_name"] if part.get("type") == "TABLE_FUNCTION" else ""
         left = is_called(part, names - {"unnest"}) or part.get("sample")
         drawn = part.get("class") == "COLUMN_REF" and part["column_names"][0].lower() in functions.VOLATILE
-        if left or drawn or function and function not in tableless.TABLES:
+        if left or drawn or function and function not in MAKING:
             raise Refused("WITH RECURSIVE … UNION with files, chance or the moment", where(part) or where(body))
     if scope.parent is not None:
         raise Refused("WITH RECURSIVE … UNION in a correlated subquery", where(body), hint=False)

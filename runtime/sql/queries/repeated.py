@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import Counter
 
 from runtime.sql.asking.tree import Node, first_offset, walk
+from runtime.sql.expressions import held
 from runtime.sql.model import Refused
 
 #: Times that a CTE may be computed, and planned.
 OFTEN, MOST = 7, 1_000
-ONCE = "SELECT * FROM ({}) AS __c WHERE spark_partition_id() >= 0"
+ONCE = f"SELECT * FROM ({{}}) AS __c WHERE {held.HERE}"
 
 
 def repeated(query: Node) -> set[str]:
